@@ -1,0 +1,49 @@
+# Every target sets up what it needs, so each can be the first command on a fresh machine.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+# Two processes on few cores must not spin while they wait for each other.
+export OMP_WAIT_POLICY ?= PASSIVE
+# No test or example may fetch anything.
+export HF_HUB_OFFLINE := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-slow lint format bench clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(READY) ## create .venv and install echelon with everything for development
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $(READY)
+
+demo: $(READY) ## train four methods on generated data and print a table
+	$(BIN)/python examples/friedman.py
+
+test: $(READY) ## run the tests, the doctests and the code of the README
+	$(BIN)/python -m pytest
+
+test-slow: $(READY) ## run the long tests too
+	$(BIN)/python -m pytest src tests tests/slow
+
+lint: $(READY) ## check format, style, types and the layering of the modules
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## format the code and mend what can be mended
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY) ## time the losses beside those of other libraries
+	$(BIN)/python benchmarks/losses.py
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache

@@ -1,0 +1,111 @@
+"""The curve that every method ends in, and what is read off it.
+
+Invariant: a curve holds log-probabilities that a method computed by its own stable formula;
+nothing here subtracts exceedances. Labels are ranks, 0..K-1.
+"""
+
+import torch
+from torch import Tensor
+
+
+class RankCurve:
+    """A distribution over K ranks for each row, read as the exceedance curve P(y > k).
+
+    Parameters
+    ----------
+    log_probabilities : Tensor, shape (..., K)
+        log P(y = k).
+    raw_exceedance : Tensor, shape (..., K-1), optional
+        P(y > k) as the network gave it, where that may contradict itself and
+        `log_probabilities` are its repair; only :meth:`crossings` reads it.
+
+    Examples
+    --------
+    >>> curve = RankCurve(torch.tensor([[0.2, 0.5, 0.3]]).log())
+    >>> curve.exceedance
+    tensor([[0.8000, 0.3000]])
+    >>> curve.median(), curve.mean()
+    (tensor([1]), tensor([1.1000]))
+    """
+
+    def __init__(self, log_probabilities: Tensor, *, raw_exceedance: Tensor | None = None) -> None:
+        self.log_probabilities = log_probabilities
+        self._raw_exceedance = raw_exceedance
+
+    def __repr__(self) -> str:
+        rows = tuple(self.log_probabilities.shape[:-1])
+        return f"RankCurve(rows={rows}, num_classes={self.num_classes})"
+
+    @property
+    def num_classes(self) -> int:
+        """K."""
+        return self.log_probabilities.shape[-1]
+
+    @property
+    def probabilities(self) -> Tensor:
+        """P(y = k), (..., K)."""
+        return self.log_probabilities.exp()
+
+    @property
+    def exceedance(self) -> Tensor:
+        """P(y > k), (..., K-1): never rising with k."""
+        above = self.probabilities[..., 1:].flip(-1).cumsum(-1).flip(-1)
+        return above.clamp(max=1.0)
+
+    def median(self) -> Tensor:
+        """The lowest rank with P(y <= k) >= 0.5, (...); it minimises the expected absolute error.
+
+        This is the papers' rule, the number of exceedances above 0.5. An exceedance of exactly
+        0.5 does not count, and rounding does not decide it: 0.5 means 0.5 to a few ulp.
+        """
+        exceedance = self.exceedance
+        tolerance = torch.finfo(exceedance.dtype).eps * self.num_classes
+        return (exceedance > 0.5 + tolerance).sum(-1)
+
+    def mean(self) -> Tensor:
+        """The expected rank, (...), a real number; rounded, it minimises the squared error."""
+        return self.exceedance.sum(-1)
+
+    def mode(self) -> Tensor:
+        """The most probable rank, (...); the lowest of equals. It maximises the accuracy."""
+        return self.log_probabilities.argmax(-1)
+
+    def decide(self, cost_matrix: Tensor) -> Tensor:
+        """The rank with the lowest expected cost, (...); the lowest of equals.
+
+        Parameters
+        ----------
+        cost_matrix : Tensor, shape (K, K)
+            Cost of predicting rank j (column) when rank i (row) is true.
+
+        Examples
+        --------
+        >>> curve = RankCurve(torch.tensor([[0.6, 0.0, 0.4]]).log())
+        >>> missing_the_top_is_bad = torch.tensor([[0.0, 1, 2], [1, 0, 1], [9, 9, 0]])
+        >>> curve.decide(missing_the_top_is_bad)
+        tensor([2])
+        """
+        num_classes = self.num_classes
+        costs = torch.as_tensor(cost_matrix).to(self.log_probabilities)
+        if costs.shape != (num_classes, num_classes):
+            raise ValueError(
+                f"cost_matrix must have the shape {(num_classes, num_classes)}, true rank by "
+                f"predicted rank; got {tuple(costs.shape)}"
+            )
+        if not torch.compiler.is_compiling() and not bool(torch.isfinite(costs).all()):
+            raise ValueError("cost_matrix must be finite; got an infinity or NaN in it")
+        with torch.autocast(costs.device.type, enabled=False):
+            expected = self.probabilities @ costs  # (..., K)
+        return expected.argmin(-1)
+
+    def crossings(self) -> Tensor:
+        """How far the raw curve contradicted itself, (...).
+
+        The largest rise P(y > j) - P(y > i) with j > i of the exceedances as the network gave
+        them; 0 where they never rise, and always for methods that cannot contradict themselves.
+        """
+        raw = self._raw_exceedance
+        if raw is None or raw.shape[-1] < 2:
+            return torch.zeros_like(self.log_probabilities[..., 0])
+        lowest_before = raw.cummin(-1).values
+        return (raw - lowest_before).amax(-1)

@@ -1,0 +1,73 @@
+"""Pure tensor functions: the losses, and how logits become log-probabilities.
+
+Every loss takes `logits` (..., J) and `ranks` (...), integers from 0 to K-1; leading dimensions may
+be a batch, a sequence, a dense map. What all of them share:
+
+`ranks`
+    Instead of integers (...), floats (..., K) are soft labels, a distribution over the ranks for
+    each row: the loss is then the expected loss, and a row counts as its expected count.
+`sample_weight` (...)
+    What each row counts for. A weight of 0 is the same as leaving the row out.
+`class_weight` (K,)
+    The same by rank; both may be given.
+`ignore_index`
+    Rows with this value in place of a rank count for nothing, whatever their logits are.
+`reduction`
+    ``"mean"`` divides the weighted sum by the weight of what was summed and is 0 where nothing
+    counts; ``"sum"`` does not divide; ``"none"`` gives the weighted loss of each row, (...).
+    :func:`loss_parts` gives the sum and the count apart.
+`normaliser`, of the losses on binary tasks
+    What ``"mean"`` divides by: ``"pairs"``, the active (row, task) pairs, as the CORN paper's
+    formula does; ``"rows"``, the rows, the scale of the CORAL and OR-NN papers; ``"per_task"``, a
+    mean within each task and then over all tasks, as the code of the CORN paper's MLP does.
+`task_weight` (K-1,), of the losses on binary tasks
+    The importance of each task; it counts in ``"pairs"`` and not in ``"rows"``.
+
+Half-precision logits are computed in float32. A rank outside 0..K-1 raises a ValueError; in eager
+code on an accelerator that check waits for the device once, in compiled code it never does.
+"""
+
+from echelon.functional._binary import (
+    coral_loss,
+    corn_log_probabilities,
+    corn_loss,
+    corn_without_subsets_loss,
+    ornn_loss,
+    sorted_log_probabilities,
+)
+from echelon.functional._cumulative import (
+    clm_log_probabilities,
+    clm_loss,
+    link_quantile,
+    regression_log_probabilities,
+    regression_loss,
+)
+from echelon.functional._labels import LossParts, loss_parts
+from echelon.functional._softmax import (
+    ce_loss,
+    cnnpor_loss,
+    rps_loss,
+    softmax_log_probabilities,
+    sord_loss,
+)
+
+__all__ = [
+    "LossParts",
+    "ce_loss",
+    "clm_log_probabilities",
+    "clm_loss",
+    "cnnpor_loss",
+    "coral_loss",
+    "corn_log_probabilities",
+    "corn_loss",
+    "corn_without_subsets_loss",
+    "link_quantile",
+    "loss_parts",
+    "ornn_loss",
+    "regression_log_probabilities",
+    "regression_loss",
+    "rps_loss",
+    "softmax_log_probabilities",
+    "sord_loss",
+    "sorted_log_probabilities",
+]

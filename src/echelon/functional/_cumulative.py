@@ -1,0 +1,211 @@
+"""Methods with one score per row: the cumulative link model and regression on the rank."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from echelon.functional._intervals import (
+    log_cloglog,
+    log_cloglog_survival,
+    log_normal_interval,
+    log_softplus,
+    softplus,
+)
+from echelon.functional._labels import Weights, as_float, read, reduce_terms
+
+Link = Literal["logit", "probit", "cloglog"]
+
+_LINKS = ("logit", "probit", "cloglog")
+_MAX_LOG_SIGMA = 30.0  # keeps squared residuals of 1e4 spreads finite in float32
+
+
+def clm_loss(
+    logits: Tensor,
+    ranks: Tensor,
+    *,
+    link: Link = "logit",
+    sample_weight: Weights | None = None,
+    class_weight: Weights | None = None,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Negative log-likelihood of the cumulative link model (McCullagh 1980).
+
+    Parameters
+    ----------
+    logits : Tensor, shape (..., K-1)
+        What :class:`echelon.heads.CutpointHead` gives; see :func:`clm_log_probabilities`.
+    ranks : Tensor, shape (...) or (..., K)
+    link : {"logit", "probit", "cloglog"}
+    sample_weight, class_weight, ignore_index, reduction
+        See :mod:`echelon.functional`.
+
+    Examples
+    --------
+    >>> logits = torch.tensor([[0.0, 1.0]])
+    >>> clm_loss(logits, torch.tensor([0]))
+    tensor(0.6931)
+    """
+    logits, labels = read(
+        logits,
+        ranks,
+        logits.shape[-1] + 1,
+        sample_weight=sample_weight,
+        class_weight=class_weight,
+        ignore_index=ignore_index,
+        reduction=reduction,
+    )
+    row_loss = -labels.expectation(clm_log_probabilities(logits, link=link))
+    return reduce_terms(row_loss, labels, reduction)
+
+
+def clm_log_probabilities(logits: Tensor, *, link: Link = "logit") -> Tensor:
+    """log P(y = k) where P(y <= k) = F(cutpoint_k - score), with ordered cutpoints.
+
+    Parameters
+    ----------
+    logits : Tensor, shape (..., K-1)
+        First the lowest cutpoint minus the score, then K-2 numbers whose softplus is the distance
+        to the next cutpoint: any logits give ordered cutpoints, and no probability is lost when
+        the score is far away from close cutpoints.
+    link : {"logit", "probit", "cloglog"}
+        F is the logistic function, the normal distribution function or 1 - exp(-exp(.)). The last
+        is clamped where its argument exceeds 80.
+
+    Returns
+    -------
+    Tensor, shape (..., K)
+
+    Examples
+    --------
+    >>> clm_log_probabilities(torch.tensor([[0.0, 1.0]])).exp()
+    tensor([[0.5000, 0.2881, 0.2119]])
+    """
+    if link not in _LINKS:
+        raise ValueError(f"link must be one of {', '.join(map(repr, _LINKS))}; got {link!r}")
+    logits = as_float(logits)
+    first, steps = logits[..., :1], logits[..., 1:]  # (..., 1), (..., K-2)
+    widths = softplus(steps)
+    distances = torch.cat([first, first + widths.cumsum(-1)], -1)  # cutpoint_k - score, (..., K-1)
+    lower, upper = distances[..., :-1], distances[..., 1:]  # (..., K-2) each, of the middle ranks
+    last = distances[..., -1:]
+    if link == "logit":
+        # 1 - exp(-softplus(step)) = sigmoid(step), so no difference is ever taken
+        middle = logsigmoid(-lower) + logsigmoid(upper) + logsigmoid(steps)
+        return torch.cat([logsigmoid(first), middle, logsigmoid(-last)], -1)
+    if link == "probit":
+        middle = log_normal_interval(lower, widths, log_softplus(steps))
+        ends = torch.special.log_ndtr(first), torch.special.log_ndtr(-last)
+        return torch.cat([ends[0], middle, ends[1]], -1)
+    # exp(upper) - exp(lower) = exp(lower + step), as exp(softplus(step)) - 1 = exp(step)
+    middle = log_cloglog_survival(lower) + log_cloglog(lower + steps)
+    return torch.cat([log_cloglog(first), middle, log_cloglog_survival(last)], -1)
+
+
+def regression_loss(
+    logits: Tensor,
+    ranks: Tensor,
+    *,
+    num_classes: int,
+    sample_weight: Weights | None = None,
+    class_weight: Weights | None = None,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Squared error of the predicted value against the rank.
+
+    The spread is fitted along the way by a Gaussian likelihood whose gradient reaches only the
+    spread: the value of the loss and the gradient of the prediction are those of squared error.
+
+    Parameters
+    ----------
+    logits : Tensor, shape (..., 2)
+        Predicted value on the scale of ranks, and log_sigma.
+    ranks : Tensor, shape (...) or (..., K)
+    num_classes : int
+        K, for checking the ranks.
+    sample_weight, class_weight, ignore_index, reduction
+        See :mod:`echelon.functional`.
+
+    Examples
+    --------
+    >>> regression_loss(torch.tensor([[1.5, 0.0]]), torch.tensor([3]), num_classes=5)
+    tensor(2.2500)
+    """
+    _require_value_and_spread(logits)
+    logits, labels = read(
+        logits,
+        ranks,
+        num_classes,
+        sample_weight=sample_weight,
+        class_weight=class_weight,
+        ignore_index=ignore_index,
+        reduction=reduction,
+    )
+    value = logits[..., 0]
+    log_sigma = logits[..., 1].clamp(-_MAX_LOG_SIGMA, _MAX_LOG_SIGMA)
+    if labels.mass is None:
+        assert labels.ranks is not None
+        count, squared = None, (value - labels.ranks).square()
+    else:
+        count = labels.row_count()
+        every_rank = torch.arange(num_classes, device=logits.device)
+        squared = (labels.mass * (value.unsqueeze(-1) - every_rank).square()).sum(-1)
+    scaled = squared.detach() * torch.exp(-2 * log_sigma)
+    fit_of_sigma = scaled / 2 + (log_sigma if count is None else count * log_sigma)
+    # value 0, gradient only to log_sigma
+    row_loss = squared + (fit_of_sigma - fit_of_sigma.detach())
+    return reduce_terms(row_loss, labels, reduction)
+
+
+def regression_log_probabilities(logits: Tensor, *, num_classes: int) -> Tensor:
+    """log P(y = k) of a normal distribution cut halfway between the ranks.
+
+    Parameters
+    ----------
+    logits : Tensor, shape (..., 2)
+        Predicted value on the scale of ranks, and log_sigma.
+    num_classes : int
+        K.
+
+    Returns
+    -------
+    Tensor, shape (..., K)
+
+    Examples
+    --------
+    >>> regression_log_probabilities(torch.tensor([[1.0, 0.0]]), num_classes=3).exp()
+    tensor([[0.3085, 0.3829, 0.3085]])
+    """
+    _require_value_and_spread(logits)
+    logits = as_float(logits)
+    value = logits[..., :1]
+    log_sigma = logits[..., 1:].clamp(-_MAX_LOG_SIGMA, _MAX_LOG_SIGMA)
+    inverse = torch.exp(-log_sigma)
+    cuts = torch.arange(num_classes - 1, device=logits.device, dtype=logits.dtype) + 0.5
+    distances = (cuts - value) * inverse  # (..., K-1)
+    lower = distances[..., :-1]  # (..., K-2)
+    middle = log_normal_interval(lower, inverse.expand_as(lower), -log_sigma.expand_as(lower))
+    first = torch.special.log_ndtr(distances[..., :1])
+    last = torch.special.log_ndtr(-distances[..., -1:])
+    return torch.cat([first, middle, last], -1)
+
+
+def link_quantile(probability: Tensor, link: Link) -> Tensor:
+    """The inverse of a link's distribution function: where P(y <= k) has this value."""
+    if link == "logit":
+        return torch.logit(probability)
+    if link == "probit":
+        quantile: Tensor = torch.special.ndtri(probability)
+        return quantile
+    return torch.log(-torch.log1p(-probability))
+
+
+def _require_value_and_spread(logits: Tensor) -> None:
+    if logits.dim() == 0 or logits.shape[-1] != 2:
+        raise ValueError(
+            f"regression needs logits (..., 2), the value and log_sigma, as RegressionHead gives; "
+            f"got {tuple(logits.shape)}"
+        )

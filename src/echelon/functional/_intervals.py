@@ -1,0 +1,95 @@
+"""Logarithms of the probability of an interval, without subtracting one probability from another.
+
+Invariant: every function is finite with a finite gradient wherever the probability is not exactly
+zero, also in the branch that `torch.where` throws away (an infinity there would become a NaN in the
+gradient).
+"""
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+_LOG_2 = math.log(2)
+_TAIL = -15.0  # below this the asymptotic series of the normal tail is exact to 1e-11
+_SMALL_STEP = 0.1  # below this the expansion around the middle is exact to 1e-11
+_MAX_EXPONENT = 80.0  # exp(80) = 5.5e34 still fits float32
+
+
+def log1mexp(x: Tensor) -> Tensor:
+    """log(1 - exp(-x)) for x >= 0; -inf at 0."""
+    small = x < _LOG_2
+    near = torch.log(-torch.expm1(-torch.where(small, x, _LOG_2)))
+    far = torch.log1p(-torch.exp(-torch.where(small, _LOG_2, x)))
+    return torch.where(small, near, far)
+
+
+def softplus(x: Tensor) -> Tensor:
+    """log(1 + exp(x)), exact in both tails (torch's turns linear at 20)."""
+    return -logsigmoid(-x)
+
+
+def log_softplus(x: Tensor) -> Tensor:
+    """log(log(1 + exp(x))), for x of any size."""
+    small = x < -10
+    near = x - torch.where(small, x, -10.0).exp() / 2
+    far = softplus(torch.where(small, -10.0, x)).log()
+    return torch.where(small, near, far)
+
+
+def log_normal_interval(lower: Tensor, width: Tensor, log_width: Tensor) -> Tensor:
+    """log of the standard normal probability of [lower, lower + width], for width > 0.
+
+    `log_width` is asked for because the width itself may underflow while its logarithm does not.
+    """
+    middle = lower + width / 2
+    # By symmetry the interval can be moved to the left tail, where logarithms are exact.
+    mirrored = middle > 0
+    upper = torch.where(mirrored, -lower, lower + width)  # |upper| <= |lower| from here on
+    lower = torch.where(mirrored, -(lower + width), lower)
+
+    # A narrow interval: its width times the density in the middle, and two terms of the series.
+    narrow = width * middle.abs().clamp(min=1) < _SMALL_STEP
+    squared = middle.square()
+    step = torch.where(narrow, width, 0.0).square()
+    bend = torch.where(narrow, squared, 0.0)
+    series = step * (bend - 1) / 24 + step.square() * (bend.square() - 6 * bend + 3) / 1920
+    log_density = -squared / 2 - math.log(2 * math.pi) / 2
+    log_narrow = log_density + log_width + torch.log1p(series)
+
+    # A wide one: logcdf(upper) + log(1 - exp(-drop)) with drop = logcdf(upper) - logcdf(lower).
+    in_tail = upper < _TAIL
+    tail_upper, tail_lower = upper.clamp(max=_TAIL), lower.clamp(max=_TAIL)
+    tail_drop = (
+        -width * (tail_upper + tail_lower) / 2  # difference of squares, without subtracting them
+        + torch.log(tail_lower / tail_upper)
+        + _log_tail_series(tail_upper)
+        - _log_tail_series(tail_lower)
+    )
+    log_cdf = torch.special.log_ndtr(upper)
+    drop = torch.where(in_tail, tail_drop, log_cdf - torch.special.log_ndtr(lower))
+    log_wide = log_cdf + log1mexp(torch.where(narrow, 1.0, drop))
+    return torch.where(narrow, log_narrow, log_wide)
+
+
+def _log_tail_series(x: Tensor) -> Tensor:
+    """log of cdf(x) / (density(x) / -x) for x far in the left tail."""
+    u = 1 / x.square()
+    # 1 - u + 3u^2 - 15u^3 + 105u^4 - 945u^5 + 10395u^6
+    series = u * (-1 + u * (3 + u * (-15 + u * (105 + u * (-945 + u * 10395)))))
+    return torch.log1p(series)
+
+
+def log_cloglog_survival(x: Tensor) -> Tensor:
+    """log(exp(-exp(x))), clamped at x = 80."""
+    return -x.clamp(max=_MAX_EXPONENT).exp()
+
+
+def log_cloglog(x: Tensor) -> Tensor:
+    """log(1 - exp(-exp(x))), exact in both tails."""
+    small = x < -5
+    e = torch.where(small, x, -5.0).exp()
+    near = x - e / 2 + e.square() / 24
+    far = log1mexp(torch.where(small, -5.0, x).clamp(max=_MAX_EXPONENT).exp())
+    return torch.where(small, near, far)

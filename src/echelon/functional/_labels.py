@@ -1,0 +1,335 @@
+"""What every loss does first: read logits, labels and weights, and refuse what is wrong.
+
+Invariant: after :func:`read`, logits are at least float32, hard ranks lie in 0..K-1, and a row
+that must not count has weight 0 and harmless logits: no loss needs to think of any of this again.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import torch
+from torch import Tensor
+
+Weights = Tensor | Sequence[float]
+
+_REDUCTIONS = ("mean", "sum", "none")
+_PARTS = "parts"  # how loss_parts() asks a loss not to divide; not for users
+
+
+class Labels(NamedTuple):
+    """Labels of a batch: hard ranks or, for soft labels, the mass on each rank.
+
+    Exactly one of `ranks` and `mass` is set.
+    """
+
+    ranks: Tensor | None  # (...) int64
+    mass: Tensor | None  # (..., K), class weights included
+    weight: Tensor | None  # (...) what each row counts for; None is 1 everywhere
+
+    def expectation(self, per_rank: Tensor) -> Tensor:
+        """Pick the value of each row's rank, or the expected value under its soft label.
+
+        Parameters
+        ----------
+        per_rank : Tensor, shape (..., K)
+
+        Returns
+        -------
+        Tensor, shape (...)
+        """
+        if self.mass is not None:
+            # 0 * -inf would be NaN, and a rank without mass must not count at all.
+            return torch.where(self.mass > 0, self.mass * per_rank, 0.0).sum(-1)
+        assert self.ranks is not None
+        return per_rank.gather(-1, self.ranks.unsqueeze(-1)).squeeze(-1)
+
+    def num_dims(self) -> int:
+        """How many dimensions a row's place has."""
+        if self.ranks is not None:
+            return self.ranks.dim()
+        assert self.mass is not None
+        return self.mass.dim() - 1
+
+    def num_rows(self) -> int:
+        """How many rows there are, those that do not count included."""
+        if self.ranks is not None:
+            return self.ranks.numel()
+        assert self.mass is not None
+        return self.mass[..., 0].numel()
+
+    def always_counts(self) -> bool:
+        """Whether no weight can make the count 0."""
+        return self.weight is None and self.ranks is not None and self.ranks.numel() > 0
+
+    def row_count(self) -> Tensor | None:
+        """Mass of each row, (...); None stands for 1 everywhere."""
+        return None if self.mass is None else self.mass.sum(-1)
+
+
+@dataclass
+class LossParts:
+    """A loss before the division: add these up over devices or batches, then take the mean.
+
+    The mean loss is the sum of `total / count` over their elements. Both are scalars for a loss
+    with one ratio; a loss with several (one per task, or CNNPOR's two terms) has one element each.
+    Only `total` carries a gradient.
+    """
+
+    total: Tensor
+    count: Tensor
+
+    def __add__(self, other: "LossParts") -> "LossParts":
+        return LossParts(self.total + other.total, self.count + other.count)
+
+    def mean(self) -> Tensor:
+        """The ratio; 0 where nothing counts, so that a batch of ignored rows is harmless."""
+        return (self.total / self.count.masked_fill(self.count == 0, 1)).sum()
+
+
+def read(
+    logits: Tensor,
+    ranks: Tensor,
+    num_classes: int,
+    *,
+    sample_weight: Weights | None,
+    class_weight: Weights | None,
+    ignore_index: int | None,
+    reduction: str,
+) -> tuple[Tensor, Labels]:
+    """Check the arguments of a loss and bring them into one form.
+
+    Parameters
+    ----------
+    logits : Tensor, shape (..., J)
+    ranks : Tensor, shape (...) of integers, or (..., K) of floats for soft labels
+    num_classes : int
+        K.
+    sample_weight : shape (...)
+    class_weight : shape (K,)
+    """
+    if reduction not in (*_REDUCTIONS, _PARTS):
+        raise ValueError(
+            f"reduction must be one of {', '.join(map(repr, _REDUCTIONS))}; got {reduction!r}"
+        )
+    logits = as_float(logits)
+    batch_shape = logits.shape[:-1]
+    if ranks.device != logits.device:
+        raise ValueError(
+            f"logits are on {logits.device} and ranks on {ranks.device}; move the ranks with "
+            f"ranks.to(logits.device)"
+        )
+    weight = per_class = None
+    if sample_weight is not None:
+        weight = as_weights(sample_weight, "sample_weight", batch_shape, logits)
+    if class_weight is not None:
+        per_class = as_weights(class_weight, "class_weight", (num_classes,), logits)
+
+    if ranks.is_floating_point():
+        _require_soft_shape(ranks, batch_shape, num_classes)
+        if ignore_index is not None:
+            raise ValueError(
+                "ignore_index needs integer ranks; give soft labels that must not count a "
+                "sample_weight of 0"
+            )
+        mass = _checked_distribution(ranks.to(logits.dtype))
+        return logits, Labels(None, mass if per_class is None else mass * per_class, weight)
+
+    if ranks.dtype == torch.bool or ranks.is_complex():
+        raise ValueError(f"ranks must be integers; got {ranks.dtype}: convert with ranks.long()")
+    if ranks.shape != batch_shape:
+        raise ValueError(
+            f"ranks must have the shape of the logits without the last dimension, "
+            f"{tuple(batch_shape)}; got {tuple(ranks.shape)} for logits {tuple(logits.shape)} "
+            f"(a distribution over ranks must be floating point)"
+        )
+    ranks = ranks.long()
+    if ignore_index is not None:
+        keep = ranks != ignore_index
+        ranks = ranks.masked_fill(~keep, 0)
+        # Padding may hold anything, infinities and NaN included: it must not reach the gradient.
+        logits = logits.masked_fill(~keep.unsqueeze(-1), 0.0)
+        kept = keep.to(logits.dtype)
+        weight = kept if weight is None else torch.where(keep, weight, 0.0)
+    ranks = _checked_ranks(ranks, num_classes, ignore_index)
+    if per_class is not None:
+        of_row = per_class[ranks]
+        weight = of_row if weight is None else weight * of_row
+    return logits, Labels(ranks, None, weight)
+
+
+def reduce_terms(
+    terms: Tensor, labels: Labels, reduction: str, row_count: Tensor | None = None
+) -> Tensor:
+    """Reduce losses of rows, (...), or of rows and tasks, (..., J).
+
+    `row_count` (...), at least 1, is what a row of weight 1 counts in a mean; without it a row
+    counts 1, or the mass of its soft label.
+    """
+    if row_count is None:
+        row_count = labels.row_count()
+    if reduction == "mean" and labels.always_counts() and row_count is not None:
+        return terms.sum() / row_count.sum()  # the common case, kept short: it is timed in µs
+    # One sum over everything is quicker than one per row, so rows are summed only where needed.
+    if terms.dim() > labels.num_dims() and (labels.weight is not None or reduction == "none"):
+        terms = terms.sum(-1)
+    if labels.weight is not None:
+        terms = terms * labels.weight
+        row_count = labels.weight if row_count is None else row_count * labels.weight
+    if reduction == "none":
+        return terms
+    total = terms.sum()
+    if reduction == "sum":
+        return total
+    count = total.new_full((), labels.num_rows()) if row_count is None else row_count.sum()
+    return finish(LossParts(total, count.to(total.dtype)), reduction)
+
+
+def finish(parts: LossParts, reduction: str) -> Tensor:
+    """Divide, unless the parts themselves or their sum were asked for."""
+    if reduction == _PARTS:
+        return cast(Tensor, parts)  # loss_parts() casts it back
+    return parts.total.sum() if reduction == "sum" else parts.mean()
+
+
+def loss_parts(
+    loss: Callable[..., Tensor], logits: Tensor, ranks: Tensor, **options: Any
+) -> LossParts:
+    """The sum and the count of a loss, not yet divided.
+
+    With several devices or accumulated batches, add up both and divide at the end: the result is
+    the loss of all rows together, which a mean of means is not.
+
+    Parameters
+    ----------
+    loss : one of the loss functions of this package
+    logits : Tensor, shape (..., J)
+    ranks : Tensor, shape (...) or (..., K)
+    **options
+        Whatever the loss takes, except `reduction`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from echelon.functional import corn_loss, loss_parts
+    >>> logits, ranks = torch.randn(8, 4), torch.arange(8) % 5
+    >>> one, two = (loss_parts(corn_loss, logits[s], ranks[s]) for s in (slice(3), slice(3, 8)))
+    >>> torch.testing.assert_close((one + two).mean(), corn_loss(logits, ranks))
+    """
+    return cast(LossParts, loss(logits, ranks, reduction=_PARTS, **options))
+
+
+def as_float(logits: Tensor) -> Tensor:
+    """Half precision becomes float32: its losses and curves are computed there."""
+    if not isinstance(logits, Tensor) or not logits.is_floating_point():
+        found = logits.dtype if isinstance(logits, Tensor) else type(logits).__name__
+        raise ValueError(f"logits must be a floating-point tensor; got {found}")
+    if logits.dim() == 0:
+        raise ValueError("logits must have a last dimension for the tasks or classes; got a scalar")
+    return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+
+
+def as_weights(weights: Weights, name: str, shape: tuple[int, ...], like: Tensor) -> Tensor:
+    """Weights of a given shape, in the dtype and on the device of the logits."""
+    tensor = torch.as_tensor(weights, dtype=like.dtype, device=like.device)
+    if tensor.shape != shape:
+        raise ValueError(f"{name} must have the shape {tuple(shape)}; got {tuple(tensor.shape)}")
+    return tensor
+
+
+def _require_soft_shape(ranks: Tensor, batch_shape: torch.Size, num_classes: int) -> None:
+    if ranks.shape == (*batch_shape, num_classes):
+        return
+    if ranks.shape == batch_shape:
+        raise ValueError(
+            f"ranks must be integers; got {ranks.dtype}: convert whole numbers with ranks.long()"
+        )
+    raise ValueError(
+        f"soft labels must have the shape {(*batch_shape, num_classes)}, a distribution over the "
+        f"{num_classes} ranks for each row; got {tuple(ranks.shape)}"
+    )
+
+
+def _checked_ranks(ranks: Tensor, num_classes: int, ignore_index: int | None) -> Tensor:
+    if torch.compiler.is_compiling():
+        checked: Tensor = _rank_check_op(ranks, num_classes)
+        return checked
+    _raise_for_ranks(ranks, num_classes, ignore_index)
+    return ranks
+
+
+def _raise_for_ranks(ranks: Tensor, num_classes: int, ignore_index: int | None) -> None:
+    if ranks.numel() == 0:
+        return
+    bounds = torch.aminmax(ranks)
+    # On the CPU two reads are quicker; elsewhere each would wait for the device.
+    low, high = map(int, bounds) if ranks.device.type == "cpu" else torch.stack(bounds).tolist()
+    if low >= 0 and high < num_classes:
+        return
+    wrong = int(low if low < 0 else high)
+    advice = "ranks count from 0"
+    if ignore_index is None:
+        advice += f"; to leave out rows marked {wrong}, pass ignore_index={wrong}"
+    raise ValueError(
+        f"rank {wrong} is outside 0..{num_classes - 1} (there are {num_classes} classes); {advice}"
+    )
+
+
+def _checked_distribution(mass: Tensor) -> Tensor:
+    if torch.compiler.is_compiling():
+        one: Tensor = _distribution_check_op(mass.detach())
+        return mass * one
+    _raise_for_distribution(mass)
+    return mass
+
+
+def _raise_for_distribution(mass: Tensor) -> None:
+    if _is_distribution(mass):
+        return
+    sums = mass.detach().sum(-1)
+    raise ValueError(
+        f"soft labels must be non-negative and sum to 1 for every row; got a lowest value of "
+        f"{float(mass.min()):g} and sums from {float(sums.min()):g} to {float(sums.max()):g}"
+    )
+
+
+def _is_distribution(mass: Tensor) -> Tensor:
+    # 1e-2 lets distributions through that were stored in half precision.
+    return (mass >= 0).all() & ((mass.sum(-1) - 1).abs() <= 1e-2).all()
+
+
+# Inside compiled code a check must be an operator: it stays in the graph because its result is
+# used, raises by name on the CPU, and on an accelerator queues an assertion instead of waiting.
+
+
+@torch.library.custom_op(
+    "echelon::check_ranks", mutates_args=(), schema="(Tensor ranks, int num_classes) -> Tensor"
+)
+def _rank_check_op(ranks: Tensor, num_classes: int) -> Tensor:
+    if ranks.device.type == "cpu":
+        _raise_for_ranks(ranks, num_classes, None)
+    else:
+        inside = ((ranks >= 0) & (ranks < num_classes)).all()
+        torch._assert_async(inside, f"a rank is outside 0..{num_classes - 1}")
+    return ranks.clone()
+
+
+@_rank_check_op.register_fake
+def _(ranks: Tensor, num_classes: int) -> Tensor:
+    return torch.empty_like(ranks)
+
+
+@torch.library.custom_op(
+    "echelon::check_distribution", mutates_args=(), schema="(Tensor mass) -> Tensor"
+)
+def _distribution_check_op(mass: Tensor) -> Tensor:
+    if mass.device.type == "cpu":
+        _raise_for_distribution(mass)
+    else:
+        torch._assert_async(_is_distribution(mass), "soft labels must sum to 1 for every row")
+    return mass.new_ones(())
+
+
+@_distribution_check_op.register_fake
+def _(mass: Tensor) -> Tensor:
+    return mass.new_empty(())

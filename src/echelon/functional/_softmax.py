@@ -1,0 +1,277 @@
+"""Losses on a softmax over the K ranks."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import log_softmax
+
+from echelon.functional._labels import (
+    Labels,
+    LossParts,
+    Weights,
+    as_float,
+    finish,
+    read,
+    reduce_terms,
+)
+
+Distance = Literal["absolute", "squared"]
+
+_DISTANCES = ("absolute", "squared")
+
+
+def ce_loss(
+    logits: Tensor,
+    ranks: Tensor,
+    *,
+    sample_weight: Weights | None = None,
+    class_weight: Weights | None = None,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Cross-entropy, which knows nothing of the order.
+
+    Parameters
+    ----------
+    logits : Tensor, shape (..., K)
+    ranks : Tensor, shape (...) or (..., K)
+    sample_weight, class_weight, ignore_index, reduction
+        See :mod:`echelon.functional`.
+
+    Examples
+    --------
+    >>> ce_loss(torch.zeros(2, 4), torch.tensor([0, 3]))
+    tensor(1.3863)
+    """
+    logits, labels = read(
+        logits,
+        ranks,
+        logits.shape[-1],
+        sample_weight=sample_weight,
+        class_weight=class_weight,
+        ignore_index=ignore_index,
+        reduction=reduction,
+    )
+    row_loss = -labels.expectation(log_softmax(logits, -1))
+    return reduce_terms(row_loss, labels, reduction)
+
+
+def sord_loss(
+    logits: Tensor,
+    ranks: Tensor,
+    *,
+    distance: Distance = "absolute",
+    temperature: float = 1.0,
+    sample_weight: Weights | None = None,
+    class_weight: Weights | None = None,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Cross-entropy against soft targets that fall off with the distance (SORD, Diaz and Marathe).
+
+    The target of rank r is proportional to exp(-phi(r, k) / temperature).
+
+    Parameters
+    ----------
+    logits : Tensor, shape (..., K)
+    ranks : Tensor, shape (...) or (..., K)
+    distance : {"absolute", "squared"}
+        phi, between ranks.
+    temperature : float
+        The loss tends to :func:`ce_loss` as it goes to 0.
+    sample_weight, class_weight, ignore_index, reduction
+        See :mod:`echelon.functional`.
+
+    Examples
+    --------
+    >>> logits = torch.tensor([[0.0, 1.0, 2.0]])
+    >>> sord_loss(logits, torch.tensor([2]), distance="squared", temperature=2.0)
+    tensor(0.9112)
+    """
+    if distance not in _DISTANCES:
+        raise ValueError(
+            f"distance must be one of {', '.join(map(repr, _DISTANCES))}; got {distance!r}"
+        )
+    if not temperature > 0:
+        raise ValueError(f"temperature must be greater than 0; got {temperature}")
+    num_classes = logits.shape[-1]
+    logits, labels = read(
+        logits,
+        ranks,
+        num_classes,
+        sample_weight=sample_weight,
+        class_weight=class_weight,
+        ignore_index=ignore_index,
+        reduction=reduction,
+    )
+    targets = _soft_targets(labels, num_classes, distance, temperature, logits.dtype)
+    row_loss = -(targets * log_softmax(logits, -1)).sum(-1)
+    return reduce_terms(row_loss, labels, reduction)
+
+
+def _soft_targets(
+    labels: Labels, num_classes: int, distance: str, temperature: float, dtype: torch.dtype
+) -> Tensor:
+    """Expected target distribution of each row, (..., K)."""
+    if labels.mass is None:
+        assert labels.ranks is not None
+        centres = labels.ranks
+    else:
+        centres = torch.arange(num_classes, device=labels.mass.device)
+    offsets = centres.unsqueeze(-1) - torch.arange(num_classes, device=centres.device)
+    phi = offsets.abs() if distance == "absolute" else offsets.square()
+    targets = torch.softmax(-phi.to(dtype) / temperature, -1)  # (..., K), or (K, K) for soft labels
+    if labels.mass is None:
+        return targets
+    with torch.autocast(labels.mass.device.type, enabled=False):  # a half-precision product is not
+        return labels.mass @ targets  # exact enough
+
+
+def cnnpor_loss(
+    logits: Tensor,
+    ranks: Tensor,
+    *,
+    pair_weight: float = 1.0,
+    sample_weight: Weights | None = None,
+    class_weight: Weights | None = None,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Cross-entropy plus a pairwise term between neighbouring ranks, after CNNPOR (Liu et al.).
+
+    The pairwise term is echelon's form of the idea: for every pair in the batch with ranks k and
+    k+1, the score that separates the two (logit k+1 minus logit k) must be larger for the second
+    by a margin of 1, penalised by a hinge and averaged over the pairs. Time and memory grow with
+    the square of the batch.
+
+    Parameters
+    ----------
+    logits : Tensor, shape (N, K)
+        No extra dimensions: the rows of a batch are coupled.
+    ranks : Tensor, shape (N,)
+    pair_weight : float
+        What the pairwise term counts for; at 0 the loss is :func:`ce_loss`.
+    sample_weight, class_weight, ignore_index, reduction
+        See :mod:`echelon.functional`; a pair weighs the product of its rows. No
+        ``reduction="none"``, and no process group of several devices.
+
+    Examples
+    --------
+    >>> logits, ranks = torch.zeros(2, 2), torch.tensor([0, 1])
+    >>> cnnpor_loss(logits, ranks) - ce_loss(logits, ranks)
+    tensor(1.)
+    """
+    if not pair_weight >= 0:
+        raise ValueError(f"pair_weight must be at least 0; got {pair_weight}")
+    _require_one_flat_batch(logits, ranks, reduction)
+    logits, labels = read(
+        logits,
+        ranks,
+        logits.shape[-1],
+        sample_weight=sample_weight,
+        class_weight=class_weight,
+        ignore_index=ignore_index,
+        reduction=reduction,
+    )
+    assert labels.ranks is not None
+    row_loss = -labels.expectation(log_softmax(logits, -1))
+    weight = torch.ones_like(row_loss) if labels.weight is None else labels.weight
+
+    # step k = logit k+1 - logit k. A row of rank k is the lower of a pair by its step k, and the
+    # upper of one by its step k-1; the clamps only serve rows that have no such partner.
+    steps = logits.diff(dim=-1)  # (N, K-1)
+    last = steps.shape[-1] - 1
+    as_lower = steps.gather(1, labels.ranks.clamp(max=last).unsqueeze(1)).squeeze(1)  # (N,)
+    as_upper = steps.gather(1, (labels.ranks - 1).clamp(min=0).unsqueeze(1)).squeeze(1)  # (N,)
+    neighbours = labels.ranks.unsqueeze(0) - labels.ranks.unsqueeze(1) == 1  # (lower, upper)
+    pair_counts = neighbours * (weight.unsqueeze(1) * weight.unsqueeze(0))  # (N, N)
+    hinge = torch.relu(1 + as_lower.unsqueeze(1) - as_upper.unsqueeze(0))
+
+    total = torch.stack([(row_loss * weight).sum(), pair_weight * (pair_counts * hinge).sum()])
+    return finish(LossParts(total, torch.stack([weight.sum(), pair_counts.sum()])), reduction)
+
+
+def _require_one_flat_batch(logits: Tensor, ranks: Tensor, reduction: str) -> None:
+    couples = "cnnpor couples the rows of a batch"
+    if reduction == "none":
+        raise ValueError(
+            f"{couples}, so a row has no loss of its own; use reduction='mean' or 'sum'"
+        )
+    if logits.dim() != 2:
+        raise ValueError(
+            f"{couples}, so logits must be (N, K); got {tuple(logits.shape)}: flatten them if all "
+            f"positions may be compared with each other"
+        )
+    if ranks.is_floating_point() and ranks.dim() == 2:
+        raise ValueError(
+            f"{couples} by their ranks, so soft labels have no meaning; pass integer ranks"
+        )
+    distributed = torch.distributed
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return
+    if distributed.get_world_size() > 1:
+        raise ValueError(
+            f"{couples}, and pairs across devices would be missed; train on one device or choose "
+            f"another method"
+        )
+
+
+def rps_loss(
+    logits: Tensor,
+    ranks: Tensor,
+    *,
+    sample_weight: Weights | None = None,
+    class_weight: Weights | None = None,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Ranked probability score: squared errors of P(y > k), summed over the K-1 thresholds.
+
+    Parameters
+    ----------
+    logits : Tensor, shape (..., K)
+    ranks : Tensor, shape (...) or (..., K)
+    sample_weight, class_weight, ignore_index, reduction
+        See :mod:`echelon.functional`.
+
+    Examples
+    --------
+    >>> rps_loss(torch.zeros(1, 4), torch.tensor([0]))
+    tensor(0.8750)
+    """
+    num_classes = logits.shape[-1]
+    logits, labels = read(
+        logits,
+        ranks,
+        num_classes,
+        sample_weight=sample_weight,
+        class_weight=class_weight,
+        ignore_index=ignore_index,
+        reduction=reduction,
+    )
+    probabilities = torch.softmax(logits, -1)
+    below = probabilities[..., :-1].cumsum(-1)  # P(y <= k), (..., K-1)
+    above = probabilities.flip(-1)[..., :-1].cumsum(-1).flip(-1)  # P(y > k)
+    # Each error is summed from its own end: 1 - P would lose the small ones.
+    if labels.mass is None:
+        assert labels.ranks is not None
+        thresholds = torch.arange(num_classes - 1, device=logits.device)
+        exceeds = labels.ranks.unsqueeze(-1) > thresholds
+        row_loss = torch.where(exceeds, below, above).square().sum(-1)
+    else:
+        mass_below = labels.mass[..., :-1].cumsum(-1)
+        mass_above = labels.mass.flip(-1)[..., :-1].cumsum(-1).flip(-1)
+        row_loss = (mass_above * below.square() + mass_below * above.square()).sum(-1)
+    return reduce_terms(row_loss, labels, reduction)
+
+
+def softmax_log_probabilities(logits: Tensor) -> Tensor:
+    """log P(y = k) of a softmax, (..., K) from logits (..., K).
+
+    Examples
+    --------
+    >>> softmax_log_probabilities(torch.zeros(1, 4)).exp()
+    tensor([[0.2500, 0.2500, 0.2500, 0.2500]])
+    """
+    return log_softmax(as_float(logits), -1)

@@ -1,0 +1,189 @@
+"""Output layers: from features (..., in_features) to a method's logits (..., J).
+
+Invariant: what a method promises of its curve is built into the parameters here (ordered
+cutpoints, one shared weight), never repaired by training code.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from echelon.functional import link_quantile
+from echelon.functional._cumulative import Link
+
+
+class LinearHead(nn.Linear):
+    """A linear layer with `num_logits` outputs, for CE, OR-NN, CORN, SORD, CNNPOR and RPS.
+
+    Parameters
+    ----------
+    in_features, num_logits : int
+    device, dtype : optional
+        As for :class:`torch.nn.Linear`.
+
+    Examples
+    --------
+    >>> LinearHead(8, 4)(torch.zeros(2, 8)).shape
+    torch.Size([2, 4])
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        num_logits: int,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(in_features, num_logits, device=device, dtype=dtype)
+
+
+class SharedWeightHead(nn.Module):
+    """One weight vector for all K-1 tasks, and a bias for each (CORAL).
+
+    The biases start descending, at the log-odds of y > k when all K ranks are equally likely, so
+    that the curve does not contradict itself before training.
+
+    Parameters
+    ----------
+    in_features, num_classes : int
+    device, dtype : optional
+        As for :class:`torch.nn.Linear`.
+
+    Examples
+    --------
+    >>> SharedWeightHead(8, num_classes=5)(torch.zeros(2, 8))[0]
+    tensor([ 1.3863,  0.4055, -0.4055, -1.3863], grad_fn=<SelectBackward0>)
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.score = nn.Linear(in_features, 1, bias=False, device=device, dtype=dtype)
+        self.bias = nn.Parameter(torch.empty(num_classes - 1, device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw a new weight and put the biases back to their start."""
+        self.score.reset_parameters()
+        with torch.no_grad():
+            self.bias.copy_(-_equally_likely_cutpoints(self.bias.numel() + 1, "logit"))
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Logits (..., K-1) of features (..., in_features)."""
+        logits: Tensor = self.score(features) + self.bias
+        return logits
+
+
+class CutpointHead(nn.Module):
+    """One score and K-1 cutpoints that are ordered by construction (cumulative link model).
+
+    The cutpoints start where all K ranks are equally likely at a score of 0.
+
+    Parameters
+    ----------
+    in_features, num_classes : int
+    link : {"logit", "probit", "cloglog"}
+        Only decides where the cutpoints start.
+    device, dtype : optional
+        As for :class:`torch.nn.Linear`.
+
+    Examples
+    --------
+    >>> head = CutpointHead(8, num_classes=4)
+    >>> head.cutpoints.detach()
+    tensor([-1.0986,  0.0000,  1.0986])
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        link: Link = "logit",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.link: Link = link
+        self.score = nn.Linear(in_features, 1, bias=False, device=device, dtype=dtype)
+        self.first_cutpoint = nn.Parameter(torch.empty(1, device=device, dtype=dtype))
+        # softplus of a step is the distance to the next cutpoint
+        self.steps = nn.Parameter(torch.empty(num_classes - 2, device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw a new weight and put the cutpoints back to their start."""
+        self.score.reset_parameters()
+        cutpoints = _equally_likely_cutpoints(self.steps.numel() + 2, self.link)
+        with torch.no_grad():
+            self.first_cutpoint.copy_(cutpoints[:1])
+            self.steps.copy_(cutpoints.diff().expm1().log())
+
+    @property
+    def cutpoints(self) -> Tensor:
+        """The ordered cutpoints, (K-1,)."""
+        distances = nn.functional.softplus(self.steps).cumsum(0)
+        return torch.cat([self.first_cutpoint, self.first_cutpoint + distances])
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Logits (..., K-1) of features (..., in_features): first cutpoint - score, then steps."""
+        first = self.first_cutpoint - self.score(features)  # (..., 1)
+        steps = self.steps.to(first.dtype).expand(*first.shape[:-1], -1)  # (..., K-2)
+        return torch.cat([first, steps], -1)
+
+
+class RegressionHead(nn.Module):
+    """One value on the scale of ranks, and a spread that belongs to the head.
+
+    The value starts around the middle rank, the spread at that of equally likely ranks.
+
+    Parameters
+    ----------
+    in_features, num_classes : int
+    device, dtype : optional
+        As for :class:`torch.nn.Linear`.
+
+    Examples
+    --------
+    >>> RegressionHead(8, num_classes=5)(torch.zeros(2, 8))[0]
+    tensor([2.0000, 0.3466], grad_fn=<SelectBackward0>)
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.num_classes = num_classes
+        self.value = nn.Linear(in_features, 1, device=device, dtype=dtype)
+        self.log_sigma = nn.Parameter(torch.empty(1, device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw a new weight; put the value and the spread back to their start."""
+        self.value.reset_parameters()
+        variance = (self.num_classes**2 - 1) / 12
+        with torch.no_grad():
+            self.value.bias.fill_((self.num_classes - 1) / 2)
+            self.log_sigma.fill_(variance).log_().div_(2)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Logits (..., 2) of features (..., in_features): the value and log_sigma."""
+        value = self.value(features)  # (..., 1)
+        return torch.cat([value, self.log_sigma.to(value.dtype).expand_as(value)], -1)
+
+
+def _equally_likely_cutpoints(num_classes: int, link: Link) -> Tensor:
+    """Where a link's distribution function is 1/K, 2/K, ..; in float64, for close cutpoints."""
+    shares = torch.arange(1, num_classes, dtype=torch.float64) / num_classes
+    return link_quantile(shares, link)

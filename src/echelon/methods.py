@@ -1,0 +1,331 @@
+"""The table of methods: for each, the head it needs, its loss, and how logits become the curve."""
+
+import difflib
+import inspect
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from echelon import functional as f
+from echelon.curve import RankCurve
+from echelon.functional._labels import Weights, as_float
+from echelon.heads import CutpointHead, LinearHead, RegressionHead, SharedWeightHead
+
+_SHARED = {"logits", "ranks", "sample_weight", "class_weight", "task_weight", "ignore_index"}
+_NOT_OPTIONS = _SHARED | {"reduction", "num_classes"}
+
+
+@dataclass(frozen=True)
+class MethodSpec:
+    """What the table knows of a method, whatever the number of classes.
+
+    `num_logits` tells J from K. `loss` and `log_probabilities` are functions of
+    :mod:`echelon.functional`; their keyword arguments beyond the shared ones are the method's
+    options. `can_cross` says that the raw curve may contradict itself and is repaired by sorting.
+    """
+
+    name: str
+    summary: str
+    head: Callable[..., nn.Module]
+    loss: Callable[..., Tensor]
+    log_probabilities: Callable[..., Tensor]
+    num_logits: Callable[[int], int]
+    can_cross: bool = False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Names and defaults of the method's options."""
+        parameters = inspect.signature(self.loss).parameters
+        return {
+            name: parameter.default
+            for name, parameter in parameters.items()
+            if name not in _NOT_OPTIONS
+        }
+
+    @property
+    def has_binary_tasks(self) -> bool:
+        """Whether the loss is one on K-1 binary tasks, which may be weighted."""
+        return "task_weight" in inspect.signature(self.loss).parameters
+
+
+def _linear(num_logits: Callable[[int], int]) -> Callable[..., nn.Module]:
+    def head(in_features: int, num_classes: int, **factory: Any) -> nn.Module:
+        return LinearHead(in_features, num_logits(num_classes), **factory)
+
+    return head
+
+
+def _per_class(num_classes: int) -> int:
+    return num_classes
+
+
+def _per_task(num_classes: int) -> int:
+    return num_classes - 1
+
+
+def _value_and_spread(num_classes: int) -> int:
+    return 2
+
+
+_softmax = partial(
+    MethodSpec,
+    head=_linear(_per_class),
+    log_probabilities=f.softmax_log_probabilities,
+    num_logits=_per_class,
+)
+_binary = partial(MethodSpec, head=_linear(_per_task), num_logits=_per_task)
+
+METHODS: Mapping[str, MethodSpec] = MappingProxyType(
+    {
+        spec.name: spec
+        for spec in (
+            _softmax("ce", "cross-entropy, blind to the order", loss=f.ce_loss),
+            _binary(
+                "ornn",
+                "a binary task per threshold; the curve may contradict itself (Niu et al.)",
+                loss=f.ornn_loss,
+                log_probabilities=f.sorted_log_probabilities,
+                can_cross=True,
+            ),
+            _binary(
+                "coral",
+                "a binary task per threshold with one shared weight (Cao et al.)",
+                head=SharedWeightHead,
+                loss=f.coral_loss,
+                log_probabilities=f.sorted_log_probabilities,
+                can_cross=True,
+            ),
+            _binary(
+                "corn",
+                "conditional binary tasks and the chain rule (Shi et al.)",
+                loss=f.corn_loss,
+                log_probabilities=f.corn_log_probabilities,
+            ),
+            _binary(
+                "corn_without_subsets",
+                "the ablation of CORN: every row trains every task",
+                loss=f.corn_without_subsets_loss,
+                log_probabilities=f.corn_log_probabilities,
+            ),
+            _softmax(
+                "sord",
+                "cross-entropy against targets softened by distance (Diaz and Marathe)",
+                loss=f.sord_loss,
+            ),
+            _softmax(
+                "cnnpor",
+                "cross-entropy plus a pairwise term between neighbouring ranks (Liu et al.)",
+                loss=f.cnnpor_loss,
+            ),
+            MethodSpec(
+                "clm",
+                "cumulative link model: one score, ordered cutpoints (McCullagh)",
+                head=CutpointHead,
+                loss=f.clm_loss,
+                log_probabilities=f.clm_log_probabilities,
+                num_logits=_per_task,
+            ),
+            MethodSpec(
+                "regression",
+                "squared error on the rank, with a fitted spread",
+                head=RegressionHead,
+                loss=f.regression_loss,
+                log_probabilities=f.regression_log_probabilities,
+                num_logits=_value_and_spread,
+            ),
+            _softmax("rps", "softmax trained on the ranked probability score", loss=f.rps_loss),
+        )
+    }
+)
+
+
+class Method:
+    """A method for a number of classes: its head, its loss and its curve.
+
+    Parameters
+    ----------
+    name : str
+    num_classes : int
+        K, at least 2.
+    options : Mapping
+        What the method's loss takes beyond the shared arguments.
+
+    :func:`method` is the shorter way to make one.
+    """
+
+    def __init__(self, name: str, num_classes: int, options: Mapping[str, Any]) -> None:
+        _require_known(name, options)
+        try:
+            num_classes = operator.index(num_classes)
+        except TypeError:
+            raise ValueError(f"num_classes must be an integer; got {num_classes!r}") from None
+        if num_classes < 2:
+            raise ValueError(f"num_classes must be at least 2; got {num_classes}")
+        self.name = name
+        self.num_classes = num_classes
+        self.options = dict(options)
+        # Looked up once: signatures are too slow to read at every step.
+        given = {**self.options, "num_classes": num_classes}
+        self._head_options = _accepted(self.spec.head, self.options)
+        self._loss_options = _accepted(self.spec.loss, given)
+        self._curve_options = _accepted(self.spec.log_probabilities, given)
+        # The loss itself judges the values of the options, before anything is trained.
+        self.loss(torch.zeros(1, self.num_logits), torch.zeros(1, dtype=torch.long))
+
+    def __repr__(self) -> str:
+        options = "".join(f", {name}={value!r}" for name, value in self.options.items())
+        return f"method({self.name!r}, num_classes={self.num_classes}{options})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Method) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    @property
+    def spec(self) -> MethodSpec:
+        """The method's row in the table."""
+        return METHODS[self.name]
+
+    @property
+    def num_logits(self) -> int:
+        """J, the size of the last dimension of the logits."""
+        return self.spec.num_logits(self.num_classes)
+
+    def head(
+        self,
+        in_features: int,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> nn.Module:
+        """A new output layer from features (..., in_features) to logits (..., J)."""
+        return self.spec.head(
+            in_features, self.num_classes, device=device, dtype=dtype, **self._head_options
+        )
+
+    def loss(
+        self,
+        logits: Tensor,
+        ranks: Tensor,
+        *,
+        sample_weight: Weights | None = None,
+        class_weight: Weights | None = None,
+        task_weight: Weights | None = None,
+        ignore_index: int | None = None,
+        reduction: str = "mean",
+    ) -> Tensor:
+        """The training loss; the arguments are those of :mod:`echelon.functional`.
+
+        Parameters
+        ----------
+        logits : Tensor, shape (..., J)
+        ranks : Tensor, shape (...) of integers, or (..., K) of floats for soft labels
+        task_weight : shape (K-1,), optional
+            Only for methods with binary tasks.
+        """
+        return self.spec.loss(
+            self._checked(logits),
+            ranks,
+            sample_weight=sample_weight,
+            class_weight=class_weight,
+            ignore_index=ignore_index,
+            reduction=reduction,
+            **self._with_task_weight(task_weight),
+        )
+
+    def loss_parts(
+        self,
+        logits: Tensor,
+        ranks: Tensor,
+        *,
+        sample_weight: Weights | None = None,
+        class_weight: Weights | None = None,
+        task_weight: Weights | None = None,
+        ignore_index: int | None = None,
+    ) -> f.LossParts:
+        """Sum and count of the loss, to be added up over devices or accumulated batches."""
+        return f.loss_parts(
+            self.spec.loss,
+            self._checked(logits),
+            ranks,
+            sample_weight=sample_weight,
+            class_weight=class_weight,
+            ignore_index=ignore_index,
+            **self._with_task_weight(task_weight),
+        )
+
+    def curve(self, logits: Tensor) -> RankCurve:
+        """The distribution over ranks that logits (..., J) stand for."""
+        logits = self._checked(logits)
+        log_probabilities = self.spec.log_probabilities(logits, **self._curve_options)
+        raw = torch.sigmoid(as_float(logits)) if self.spec.can_cross else None
+        return RankCurve(log_probabilities, raw_exceedance=raw)
+
+    def _with_task_weight(self, task_weight: Weights | None) -> dict[str, Any]:
+        if task_weight is None:
+            return self._loss_options
+        if not self.spec.has_binary_tasks:
+            with_tasks = [name for name, spec in METHODS.items() if spec.has_binary_tasks]
+            raise ValueError(
+                f"task_weight weighs the binary tasks of {', '.join(with_tasks)}; {self.name!r} "
+                f"has none: use class_weight or sample_weight"
+            )
+        return {**self._loss_options, "task_weight": task_weight}
+
+    def _checked(self, logits: Tensor) -> Tensor:
+        if logits.dim() == 0 or logits.shape[-1] != self.num_logits:
+            raise ValueError(
+                f"{self.name} with {self.num_classes} classes needs logits (..., "
+                f"{self.num_logits}), as its head gives; got {tuple(logits.shape)}"
+            )
+        return logits
+
+
+def method(name: str, num_classes: int, **options: Any) -> Method:
+    """A method by its name, for a number of classes.
+
+    Parameters
+    ----------
+    name : str
+        One of ce, ornn, coral, corn, corn_without_subsets, sord, cnnpor, clm, regression, rps.
+    num_classes : int
+        K, at least 2.
+    **options
+        What the method's loss takes beyond the shared arguments, such as ``link="probit"`` for
+        clm; ``echelon.methods.METHODS[name].options`` lists them with their defaults.
+
+    Examples
+    --------
+    >>> corn = method("corn", num_classes=5)
+    >>> head = corn.head(8)
+    >>> logits = head(torch.randn(16, 8))
+    >>> loss = corn.loss(logits, torch.randint(5, (16,)))
+    >>> corn.curve(logits).probabilities.shape
+    torch.Size([16, 5])
+    """
+    return Method(name, num_classes, options)
+
+
+def _require_known(name: str, options: Mapping[str, Any]) -> None:
+    if name not in METHODS:
+        close = difflib.get_close_matches(str(name), METHODS, n=1)
+        hint = f" (did you mean {close[0]!r}?)" if close else ""
+        raise ValueError(f"method must be one of {', '.join(METHODS)}; got {name!r}{hint}")
+    known = METHODS[name].options
+    for option in options:
+        if option not in known:
+            listed = ", ".join(known) or "none"
+            raise ValueError(f"{name} has no option {option!r}; its options are: {listed}")
+
+
+def _accepted(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the options that the function takes."""
+    parameters = inspect.signature(function).parameters
+    return {name: value for name, value in options.items() if name in parameters}

@@ -1,0 +1,65 @@
+"""What all tests share: a working torchvision, real data by name, and no silent skips."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "echelon",
+    deadline=None,
+    max_examples=40,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+settings.load_profile("echelon")
+
+_DATA = "ECHELON_DATA"
+_NO_SKIPS = "ECHELON_NO_SKIPS"
+
+# Where torchvision was built for another kind of torch, its import fails on two operators that
+# nothing here calls; declaring their schemas lets timm and its models run.
+_schemas = torch.library.Library("torchvision", "DEF")
+for _name in ("nms", "qnms"):
+    _schemas.define(f"{_name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+
+
+@pytest.fixture
+def real_data() -> Path:
+    """The folder of real data; a test that uses it must be marked `realdata`."""
+    return Path(os.environ[_DATA])
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if os.environ.get(_DATA):
+        return
+    left_out = [item for item in items if item.get_closest_marker("realdata")]
+    config.stash[_left_out] = len(left_out)
+    if left_out:
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
+
+
+_left_out = pytest.StashKey[int]()
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    number = config.stash.get(_left_out, 0)
+    if number:
+        terminalreporter.write_line(f"left out: {number} tests of real data, as {_DATA} is not set")
+    if _forbidden_skips(config, terminalreporter):
+        terminalreporter.write_line(f"failed: tests were skipped, which {_NO_SKIPS} forbids")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and _forbidden_skips(session.config, reporter) and not session.exitstatus:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _forbidden_skips(config: pytest.Config, reporter: pytest.TerminalReporter) -> bool:
+    return bool(os.environ.get(_NO_SKIPS)) and bool(reporter.stats.get("skipped"))

@@ -1,0 +1,95 @@
+"""The formulas once more, for one row at a time, with 60 digits and nothing clever.
+
+Written from the papers and the documentation; shares no code with the library.
+"""
+
+from mpmath import erfc, exp, log, mp, mpf, sqrt
+
+mp.dps = 60
+
+
+def sigmoid(z):
+    return 1 / (1 + exp(-z))
+
+
+def normal_cdf(x):
+    return erfc(-x / sqrt(mpf(2))) / 2
+
+
+def softplus(x):
+    return log(1 + exp(x))
+
+
+def cloglog_cdf(x):
+    return 1 - exp(-exp(x))
+
+
+def probabilities(name, row, num_classes, link="logit"):
+    """P(y = k) of one row of logits, as a list of numbers with 60 digits."""
+    z = [mpf(value) for value in row]
+    classes = range(num_classes)
+    if name in ("ce", "sord", "cnnpor", "rps"):
+        total = sum(exp(value) for value in z)
+        return [exp(value) / total for value in z]
+    if name in ("corn", "corn_without_subsets"):
+        reached, result = mpf(1), []
+        for value in z:
+            result.append(reached * sigmoid(-value))
+            reached *= sigmoid(value)
+        return [*result, reached]
+    if name in ("ornn", "coral"):
+        above = [mpf(1), *sorted((sigmoid(value) for value in z), reverse=True), mpf(0)]
+        return [above[k] - above[k + 1] for k in classes]
+    if name == "clm":
+        cdf = {"logit": sigmoid, "probit": normal_cdf, "cloglog": cloglog_cdf}[link]
+        cuts = [z[0]]
+        for step in z[1:]:
+            cuts.append(cuts[-1] + softplus(step))
+        # The upper tail is taken from the other end: with 60 digits 1 - 1e-1000 would be 1.
+        survival = {
+            "logit": lambda x: sigmoid(-x),
+            "probit": lambda x: normal_cdf(-x),
+            "cloglog": lambda x: exp(-exp(x)),
+        }[link]
+        return _between(cuts, cdf, survival)
+    assert name == "regression"
+    value, sigma = z[0], exp(z[1])
+    cuts = [(k + mpf("0.5") - value) / sigma for k in range(num_classes - 1)]
+    return _between(cuts, normal_cdf, lambda x: normal_cdf(-x))
+
+
+def _between(cuts, cdf, survival):
+    result = [cdf(cuts[0])]
+    for lower, upper in zip(cuts, cuts[1:], strict=False):
+        below = cdf(upper) - cdf(lower)
+        above = survival(lower) - survival(upper)
+        result.append(max(below, above))  # the one that did not cancel to 0
+    return [*result, survival(cuts[-1])]
+
+
+def row_loss(name, row, rank, num_classes, **options):
+    """The loss of one row, without weights; for methods that have one."""
+    z = [mpf(value) for value in row]
+    tasks = range(num_classes - 1)
+    if name == "regression":
+        return (z[0] - rank) ** 2
+    if name in ("ornn", "coral", "corn", "corn_without_subsets"):
+        loss = mpf(0)
+        for k in tasks:
+            active = {
+                "corn": rank >= k,
+                "corn_without_subsets": rank > 0 or options.get("mask") != "published",
+            }.get(name, True)
+            if active:
+                loss -= log(sigmoid(z[k]) if rank > k else sigmoid(-z[k]))
+        return loss
+    p = probabilities(name, row, num_classes, options.get("link", "logit"))
+    if name in ("ce", "clm"):
+        return -log(p[rank])
+    if name == "rps":
+        return sum((sum(p[k + 1 :]) - (rank > k)) ** 2 for k in tasks)
+    assert name == "sord"
+    power = 2 if options.get("distance") == "squared" else 1
+    temperature = mpf(options.get("temperature", 1))
+    target = [exp(-(mpf(abs(rank - k)) ** power) / temperature) for k in range(num_classes)]
+    return -sum(t * log(q) for t, q in zip(target, p, strict=True)) / sum(target)
