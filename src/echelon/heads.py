@@ -1,7 +1,9 @@
 """Output layers: from features (..., in_features) to a method's logits (..., J).
 
-Invariant: what a method promises of its curve is built into the parameters here (ordered
-cutpoints, one shared weight), never repaired by training code.
+Invariants: what a method promises of its curve is built into the parameters here (ordered
+cutpoints, one shared weight), never repaired by training code. A head in which one number carries
+the whole prediction computes it in float32 also under autocast: bfloat16 cannot tell rank 200 from
+rank 201.
 """
 
 import torch
@@ -76,8 +78,7 @@ class SharedWeightHead(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Logits (..., K-1) of features (..., in_features)."""
-        logits: Tensor = self.score(features) + self.bias
-        return logits
+        return _in_full_precision(self.score, features) + self.bias
 
 
 class CutpointHead(nn.Module):
@@ -133,8 +134,8 @@ class CutpointHead(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Logits (..., K-1) of features (..., in_features): first cutpoint - score, then steps."""
-        first = self.first_cutpoint - self.score(features)  # (..., 1)
-        steps = self.steps.to(first.dtype).expand(*first.shape[:-1], -1)  # (..., K-2)
+        first = self.first_cutpoint - _in_full_precision(self.score, features)  # (..., 1)
+        steps = self.steps.expand(*first.shape[:-1], -1)  # (..., K-2)
         return torch.cat([first, steps], -1)
 
 
@@ -179,8 +180,14 @@ class RegressionHead(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Logits (..., 2) of features (..., in_features): the value and log_sigma."""
-        value = self.value(features)  # (..., 1)
-        return torch.cat([value, self.log_sigma.to(value.dtype).expand_as(value)], -1)
+        value = _in_full_precision(self.value, features)  # (..., 1)
+        return torch.cat([value, self.log_sigma.expand_as(value)], -1)
+
+
+def _in_full_precision(layer: nn.Linear, features: Tensor) -> Tensor:
+    """A layer's outputs in the precision of its own weights, whatever autocast says."""
+    with torch.autocast(features.device.type, enabled=False):
+        return nn.functional.linear(features.to(layer.weight.dtype), layer.weight, layer.bias)
 
 
 def _equally_likely_cutpoints(num_classes: int, link: Link) -> Tensor:

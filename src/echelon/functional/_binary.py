@@ -207,9 +207,11 @@ def corn_without_subsets_loss(
     if mask not in _MASKS:
         raise ValueError(f"mask must be one of {', '.join(map(repr, _MASKS))}; got {mask!r}")
     if mask == "published":
-        lowest_out = (torch.arange(logits.shape[-1] + 1, device=logits.device) > 0).float()
-        given = 1.0 if class_weight is None else torch.as_tensor(class_weight).to(logits.device)
-        class_weight = lowest_out * given
+        num_classes = logits.shape[-1] + 1
+        if class_weight is None:
+            class_weight = [1.0] * num_classes
+        given = as_weights(class_weight, "class_weight", (num_classes,), as_float(logits))
+        class_weight = torch.cat([torch.zeros_like(given[:1]), given[1:]])
     return _masked_bce(
         logits,
         ranks,

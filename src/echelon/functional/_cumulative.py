@@ -9,6 +9,7 @@ from torch.nn.functional import logsigmoid
 from echelon.functional._intervals import (
     log_cloglog,
     log_cloglog_survival,
+    log_normal_cdf,
     log_normal_interval,
     log_softplus,
     softplus,
@@ -97,7 +98,7 @@ def clm_log_probabilities(logits: Tensor, *, link: Link = "logit") -> Tensor:
         return torch.cat([logsigmoid(first), middle, logsigmoid(-last)], -1)
     if link == "probit":
         middle = log_normal_interval(lower, widths, log_softplus(steps))
-        ends = torch.special.log_ndtr(first), torch.special.log_ndtr(-last)
+        ends = log_normal_cdf(first), log_normal_cdf(-last)
         return torch.cat([ends[0], middle, ends[1]], -1)
     # exp(upper) - exp(lower) = exp(lower + step), as exp(softplus(step)) - 1 = exp(step)
     middle = log_cloglog_survival(lower) + log_cloglog(lower + steps)
@@ -188,8 +189,8 @@ def regression_log_probabilities(logits: Tensor, *, num_classes: int) -> Tensor:
     distances = (cuts - value) * inverse  # (..., K-1)
     lower = distances[..., :-1]  # (..., K-2)
     middle = log_normal_interval(lower, inverse.expand_as(lower), -log_sigma.expand_as(lower))
-    first = torch.special.log_ndtr(distances[..., :1])
-    last = torch.special.log_ndtr(-distances[..., -1:])
+    first = log_normal_cdf(distances[..., :1])
+    last = log_normal_cdf(-distances[..., -1:])
     return torch.cat([first, middle, last], -1)
 
 

@@ -1,0 +1,434 @@
+"""What holds for the loss of every method."""
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from echelon.functional import loss_parts
+from tests.cases import CASES, Batch, Case, make_batch
+from tests.reference import row_loss
+
+seeds = st.integers(0, 2**31)
+class_counts = st.integers(2, 9)
+
+every_case = pytest.mark.parametrize("case", CASES, ids=str)
+every_uncoupled_case = pytest.mark.parametrize(
+    "case", [case for case in CASES if not case.is_flat], ids=str
+)
+
+
+def gradient(batch: Batch, loss: Tensor) -> Tensor:
+    (result,) = torch.autograd.grad(loss, batch.logits, retain_graph=True)
+    return result
+
+
+def assert_same(batch: Batch, found: Tensor, expected: Tensor, **tolerance: float) -> None:
+    """Equal in value, and in the gradient of the logits."""
+    torch.testing.assert_close(found, expected, **tolerance)
+    torch.testing.assert_close(gradient(batch, found), gradient(batch, expected), **tolerance)
+
+
+# ---- value -----------------------------------------------------------------------------------
+
+
+@every_uncoupled_case
+@given(
+    num_classes=st.integers(2, 6),
+    magnitude=st.sampled_from([0.5, 5.0, 50.0]),
+    seed=st.integers(0, 10_000),
+)
+def test_equals_the_reference(case: Case, num_classes: int, magnitude: float, seed: int) -> None:
+    batch = make_batch(case, num_classes=num_classes, magnitude=magnitude, seed=seed, shape=(3,))
+    found = batch.method.loss(batch.logits, batch.ranks, reduction="none")
+    for row, rank, loss in zip(batch.logits.tolist(), batch.ranks.tolist(), found, strict=True):
+        expected = float(row_loss(case.name, row, rank, num_classes, **case.options))
+        # log_softmax itself rounds to about 1e-7, the other formulas lose nothing
+        rounding = 1e-6 if case.name in ("ce", "sord") else 1e-12
+        assert loss.item() == pytest.approx(expected, rel=2e-5, abs=rounding)
+
+
+@every_case
+@given(
+    num_classes=class_counts, magnitude=st.sampled_from([1.0, 30.0, 300.0, 1e4]), seed=seeds
+)
+def test_gradient_in_float32_is_that_of_float64(
+    case: Case, num_classes: int, magnitude: float, seed: int
+) -> None:
+    batch = make_batch(case, num_classes=num_classes, magnitude=magnitude, seed=seed)
+    exact = batch.logits.detach().double().requires_grad_()
+    batch.method.loss(exact, batch.ranks).backward()
+    found = gradient(batch, batch.method.loss(batch.logits, batch.ranks)).double()
+    scale = exact.grad.abs().max().item()
+    # 1e-7 is what a saturated softmax rounds away
+    torch.testing.assert_close(found, exact.grad, rtol=1e-4, atol=1e-6 * scale + 1e-7)
+
+
+@every_case
+@given(num_classes=class_counts, seed=seeds, scale=st.sampled_from([1e2, 1e4]))
+def test_finite_for_extreme_logits(
+    case: Case, num_classes: int, seed: int, scale: float
+) -> None:
+    batch = make_batch(case, num_classes=num_classes, magnitude=scale, seed=seed)
+    loss = batch.method.loss(batch.logits, batch.ranks)
+    loss.backward()
+    assert torch.isfinite(loss)
+    for tensor in (batch.features, *batch.head.parameters()):
+        assert tensor.grad is None or torch.isfinite(tensor.grad).all()
+    assert torch.isfinite(batch.features.grad).all()
+
+
+@every_case
+@pytest.mark.parametrize("num_classes", [2, 5])
+def test_gradcheck(case: Case, num_classes: int) -> None:
+    batch = make_batch(case, num_classes=num_classes, seed=3, dtype=torch.float64)
+
+    def loss(features: Tensor) -> Tensor:
+        return batch.method.loss(batch.head(features), batch.ranks)
+
+    assert torch.autograd.gradcheck(loss, (batch.features,))
+    if case.name == "regression":
+        return  # its log_sigma learns from a term without a value, see test_regression
+    logits = batch.logits.detach().requires_grad_()
+    assert torch.autograd.gradcheck(lambda z: batch.method.loss(z, batch.ranks), (logits,))
+
+
+@every_case
+def test_training_lowers_the_loss(case: Case) -> None:
+    batch = make_batch(case, seed=1)
+    optimiser = torch.optim.Adam(batch.head.parameters(), lr=0.05)
+    losses = []
+    for _ in range(60):
+        loss = batch.method.loss(batch.head(batch.features.detach()), batch.ranks)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0]
+
+
+# ---- weights ---------------------------------------------------------------------------------
+
+
+@every_case
+@given(num_classes=class_counts, seed=seeds)
+def test_weights_of_one_change_nothing(case: Case, num_classes: int, seed: int) -> None:
+    batch = make_batch(case, num_classes=num_classes, seed=seed)
+    plain = batch.method.loss(batch.logits, batch.ranks)
+    for ones in ({"sample_weight": torch.ones(12)}, {"class_weight": [1.0] * num_classes}):
+        assert_same(batch, batch.method.loss(batch.logits, batch.ranks, **ones), plain)
+    if batch.method.spec.has_binary_tasks:
+        weighted = batch.method.loss(
+            batch.logits, batch.ranks, task_weight=torch.ones(num_classes - 1)
+        )
+        assert_same(batch, weighted, plain)
+
+
+@every_case
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@given(num_classes=class_counts, seed=seeds)
+def test_weight_zero_is_leaving_the_row_out(
+    case: Case, reduction: str, num_classes: int, seed: int
+) -> None:
+    batch = make_batch(case, num_classes=num_classes, seed=seed)
+    keep = torch.rand(12) < 0.6
+    kept = batch.method.loss(batch.logits[keep], batch.ranks[keep], reduction=reduction)
+    by_row = batch.method.loss(
+        batch.logits, batch.ranks, sample_weight=keep.float(), reduction=reduction
+    )
+    assert_same(batch, by_row, kept)
+    marked = batch.ranks.masked_fill(~keep, -100)
+    ignored = batch.method.loss(batch.logits, marked, ignore_index=-100, reduction=reduction)
+    assert_same(batch, ignored, kept)
+
+
+@every_case
+@given(num_classes=class_counts, seed=seeds)
+def test_class_weight_is_the_sample_weight_of_the_rank(
+    case: Case, num_classes: int, seed: int
+) -> None:
+    batch = make_batch(case, num_classes=num_classes, seed=seed)
+    per_class, per_row = torch.rand(num_classes), torch.rand(12)
+    both = batch.method.loss(
+        batch.logits, batch.ranks, sample_weight=per_row, class_weight=per_class
+    )
+    product = per_row * per_class[batch.ranks]
+    assert_same(batch, both, batch.method.loss(batch.logits, batch.ranks, sample_weight=product))
+
+
+@every_case
+@given(seed=seeds)
+def test_a_whole_weight_is_repeating_the_row(case: Case, seed: int) -> None:
+    batch = make_batch(case, seed=seed)
+    times = torch.randint(0, 4, (12,))
+    times[0] = 1
+    repeated = batch.method.loss(
+        batch.logits.repeat_interleave(times, 0), batch.ranks.repeat_interleave(times)
+    )
+    weighted = batch.method.loss(batch.logits, batch.ranks, sample_weight=times)
+    assert_same(batch, weighted, repeated)
+
+
+@every_case
+@pytest.mark.parametrize("rubbish", [float("nan"), float("inf"), -float("inf")])
+def test_ignored_rows_may_hold_anything(case: Case, rubbish: float) -> None:
+    batch = make_batch(case)
+    ranks = batch.ranks.clone()
+    ranks[4:] = -1
+    features = batch.features.detach().clone().requires_grad_()
+    logits = batch.head(features)
+    spoilt = torch.cat([logits[:4], logits[4:] * rubbish])
+    loss = batch.method.loss(spoilt, ranks, ignore_index=-1)
+    torch.testing.assert_close(loss, batch.method.loss(batch.logits[:4], batch.ranks[:4]))
+    loss.backward()
+    assert torch.isfinite(features.grad[:4]).all()
+
+
+@every_case
+@pytest.mark.parametrize("empty", ["all ignored", "all weights 0", "no rows"])
+def test_nothing_to_learn_from_is_a_loss_of_zero(case: Case, empty: str) -> None:
+    batch = make_batch(case)
+    if empty == "all ignored":
+        loss = batch.method.loss(batch.logits, torch.full((12,), 9), ignore_index=9)
+    elif empty == "all weights 0":
+        loss = batch.method.loss(batch.logits, batch.ranks, sample_weight=torch.zeros(12))
+    else:
+        loss = batch.method.loss(batch.logits[:0], batch.ranks[:0])
+    loss.backward()
+    assert loss.item() == 0
+    assert (batch.features.grad == 0).all()
+
+
+# ---- reductions and shapes -------------------------------------------------------------------
+
+
+@every_case
+@given(num_classes=class_counts, seed=seeds)
+def test_reductions_agree(case: Case, num_classes: int, seed: int) -> None:
+    batch = make_batch(case, num_classes=num_classes, seed=seed)
+    weights = {"sample_weight": torch.rand(12), "class_weight": torch.rand(num_classes)}
+    parts = batch.method.loss_parts(batch.logits, batch.ranks, **weights)
+    mean = batch.method.loss(batch.logits, batch.ranks, **weights)
+    assert_same(batch, parts.mean(), mean)
+    assert not parts.count.requires_grad
+    total = batch.method.loss(batch.logits, batch.ranks, reduction="sum", **weights)
+    if case.options.get("normaliser") != "per_task":
+        assert_same(batch, parts.total.sum(), total)
+    if not case.is_flat:
+        rows = batch.method.loss(batch.logits, batch.ranks, reduction="none", **weights)
+        assert rows.shape == (12,)
+        assert_same(batch, rows.sum(), total)
+
+
+@every_uncoupled_case
+@given(num_classes=class_counts, seed=seeds)
+def test_parts_of_two_batches_are_the_loss_of_both(
+    case: Case, num_classes: int, seed: int
+) -> None:
+    batch = make_batch(case, num_classes=num_classes, seed=seed)
+    weight = torch.rand(12)
+    halves = [
+        batch.method.loss_parts(batch.logits[part], batch.ranks[part], sample_weight=weight[part])
+        for part in (slice(5), slice(5, 12))
+    ]
+    whole = batch.method.loss(batch.logits, batch.ranks, sample_weight=weight)
+    assert_same(batch, (halves[0] + halves[1]).mean(), whole)
+
+
+@every_case
+@given(seed=seeds)
+def test_order_of_rows_does_not_matter(case: Case, seed: int) -> None:
+    batch = make_batch(case, seed=seed)
+    order = torch.randperm(12)
+    permuted = batch.method.loss(batch.logits[order], batch.ranks[order])
+    assert_same(batch, permuted, batch.method.loss(batch.logits, batch.ranks))
+
+
+@every_uncoupled_case
+@pytest.mark.parametrize("shape", [(), (2, 3), (2, 3, 4)])
+def test_extra_dimensions_equal_the_flattened_call(case: Case, shape: tuple[int, ...]) -> None:
+    batch = make_batch(case, shape=shape)
+    weight = torch.rand(shape)
+    flat = batch.logits.reshape(-1, batch.logits.shape[-1]), batch.ranks.reshape(-1)
+    for reduction in ("mean", "sum", "none"):
+        found = batch.method.loss(
+            batch.logits, batch.ranks, sample_weight=weight, reduction=reduction
+        )
+        expected = batch.method.loss(
+            *flat, sample_weight=weight.reshape(-1), reduction=reduction
+        )
+        torch.testing.assert_close(found, expected.reshape(found.shape))
+    assert found.shape == shape
+    curve = batch.method.curve(batch.logits).log_probabilities
+    assert curve.shape == (*shape, 5)
+
+
+@every_case
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int32, torch.uint8])
+def test_any_integer_dtype_will_do_for_ranks(case: Case, dtype: torch.dtype) -> None:
+    batch = make_batch(case)
+    found = batch.method.loss(batch.logits, batch.ranks.to(dtype))
+    torch.testing.assert_close(found, batch.method.loss(batch.logits, batch.ranks))
+
+
+# ---- soft labels -----------------------------------------------------------------------------
+
+
+@every_uncoupled_case
+@given(num_classes=class_counts, seed=seeds)
+def test_soft_labels_give_the_expected_loss_and_count(
+    case: Case, num_classes: int, seed: int
+) -> None:
+    batch = make_batch(case, num_classes=num_classes, seed=seed)
+    method, soft = batch.method, torch.rand(12, num_classes).softmax(-1)
+    weights: dict[str, Any] = {
+        "sample_weight": torch.rand(12),
+        "class_weight": torch.rand(num_classes),
+    }
+    if method.spec.has_binary_tasks:
+        weights["task_weight"] = torch.rand(num_classes - 1)
+    found = method.loss_parts(batch.logits, soft, **weights)
+    total, count = 0.0, 0.0
+    for k in range(num_classes):
+        sample_weight = weights["sample_weight"] * soft[:, k]
+        parts = method.loss_parts(
+            batch.logits, torch.full((12,), k), **{**weights, "sample_weight": sample_weight}
+        )
+        total, count = total + parts.total, count + parts.count
+    assert_same(batch, found.total.sum(), total.sum())
+    torch.testing.assert_close(found.count, count)
+    assert_same(batch, method.loss(batch.logits, soft, **weights), found.mean())
+
+
+@every_uncoupled_case
+@given(num_classes=class_counts, seed=seeds)
+def test_a_soft_label_on_one_rank_is_that_rank(case: Case, num_classes: int, seed: int) -> None:
+    batch = make_batch(case, num_classes=num_classes, seed=seed, magnitude=30.0)
+    one_hot = torch.nn.functional.one_hot(batch.ranks, num_classes).float()
+    for reduction in ("mean", "sum"):
+        found = batch.method.loss(batch.logits, one_hot, reduction=reduction)
+        assert_same(
+            batch, found, batch.method.loss(batch.logits, batch.ranks, reduction=reduction)
+        )
+
+
+@every_uncoupled_case
+def test_soft_labels_at_extreme_logits_are_finite(case: Case) -> None:
+    batch = make_batch(case, magnitude=1e4)
+    loss = batch.method.loss(batch.logits, torch.nn.functional.one_hot(batch.ranks, 5).float())
+    loss.backward()
+    assert torch.isfinite(loss)
+    assert torch.isfinite(batch.features.grad).all()
+
+
+@every_uncoupled_case
+@pytest.mark.parametrize(
+    ("soft", "message"),
+    [
+        (torch.full((12, 5), 0.5), "sum to 1"),
+        (torch.tensor([[1.5, -0.5, 0, 0, 0]] * 12), "non-negative"),
+        (torch.full((12, 5), float("nan")), "sum to 1"),
+        (torch.full((12, 4), 0.25), r"shape \(12, 5\).*got \(12, 4\)"),
+        (torch.zeros(12), "must be integers; got torch.float32"),
+    ],
+)
+def test_wrong_soft_labels_are_refused(case: Case, soft: Tensor, message: str) -> None:
+    batch = make_batch(case)
+    with pytest.raises(ValueError, match=message):
+        batch.method.loss(batch.logits, soft)
+
+
+# ---- errors ----------------------------------------------------------------------------------
+
+
+@every_case
+@pytest.mark.parametrize("wrong", [-1, 5, 6, 255])
+def test_a_rank_outside_is_named(case: Case, wrong: int) -> None:
+    batch = make_batch(case)
+    ranks = batch.ranks.clone()
+    ranks[7] = wrong
+    with pytest.raises(ValueError, match=rf"rank {wrong} is outside 0\.\.4"):
+        batch.method.loss(batch.logits, ranks)
+
+
+@every_case
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"reduction": "median"}, "reduction must be one of 'mean', 'sum', 'none'; got 'median'"),
+        ({"sample_weight": torch.ones(3)}, r"sample_weight must have the shape \(12,\); got \(3,\)"),
+        ({"class_weight": torch.ones(6)}, r"class_weight must have the shape \(5,\); got \(6,\)"),
+        ({"ranks": torch.zeros(11, dtype=torch.long)}, r"shape of the logits.*\(12,\); got \(11,\)"),
+        ({"ranks": torch.zeros(12, dtype=torch.bool)}, "ranks must be integers; got torch.bool"),
+        ({"logits": "integers"}, "logits must be a floating-point tensor; got torch.int64"),
+    ],
+)
+def test_wrong_arguments_are_named(case: Case, change: dict[str, Any], message: str) -> None:
+    batch = make_batch(case)
+    arguments = {"logits": batch.logits, "ranks": batch.ranks, **change}
+    if change == {"logits": "integers"}:
+        arguments["logits"] = batch.logits.long()
+    with pytest.raises(ValueError, match=message):
+        batch.method.loss(**arguments)
+
+
+@every_case
+def test_task_weight_is_refused_where_there_are_no_tasks(case: Case) -> None:
+    batch = make_batch(case)
+    if batch.method.spec.has_binary_tasks:
+        with pytest.raises(ValueError, match=r"task_weight must have the shape \(4,\); got \(9,\)"):
+            batch.method.loss(batch.logits, batch.ranks, task_weight=torch.ones(9))
+    else:
+        with pytest.raises(ValueError, match="has none: use class_weight"):
+            batch.method.loss(batch.logits, batch.ranks, task_weight=torch.ones(4))
+
+
+# ---- half precision --------------------------------------------------------------------------
+
+
+@every_case
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("labels", ["hard", "soft"])
+def test_autocast(case: Case, dtype: torch.dtype, labels: str) -> None:
+    if labels == "soft" and case.is_flat:
+        return  # refused, see test_cnnpor
+    batch = make_batch(case, magnitude=20.0)
+    target = batch.ranks if labels == "hard" else torch.rand(12, 5).softmax(-1)
+    with torch.autocast("cpu", dtype=dtype):
+        logits = batch.head(batch.features)
+        loss = batch.method.loss(logits, target)
+        found = batch.method.curve(logits).probabilities
+    assert loss.dtype == found.dtype == torch.float32
+    # The only error is the rounding of the logits themselves.
+    expected = batch.method.loss(logits.detach().float(), target)
+    torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-6)
+    loss.backward()
+    assert torch.isfinite(batch.features.grad).all()
+
+
+@every_case
+def test_float16_logits_at_their_limit(case: Case) -> None:
+    batch = make_batch(case, magnitude=1e4)
+    logits = batch.logits.detach().half().requires_grad_()
+    loss = batch.method.loss(logits, batch.ranks)
+    loss.backward()
+    assert torch.isfinite(loss)
+    # The gradient of the others truly exceeds what float16 can hold; their heads give float32.
+    if case.name not in ("regression", "clm"):
+        assert torch.isfinite(logits.grad).all()
+
+
+# ---- the function behind the method ----------------------------------------------------------
+
+
+def test_parts_can_be_had_from_the_function_too() -> None:
+    batch = make_batch(Case("corn"))
+    parts = loss_parts(batch.method.spec.loss, batch.logits, batch.ranks)
+    pairs = (batch.ranks + 1).clamp(max=4).sum()
+    assert parts.count == pairs
+    torch.testing.assert_close(
+        parts.total, batch.method.loss(batch.logits, batch.ranks, reduction="sum")
+    )
