@@ -57,7 +57,11 @@ def pytest_terminal_summary(
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None and _forbidden_skips(session.config, reporter) and not session.exitstatus:
+    if (
+        reporter is not None
+        and _forbidden_skips(session.config, reporter)
+        and not session.exitstatus
+    ):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 

@@ -3,6 +3,8 @@
 Written from the papers and the documentation; shares no code with the library.
 """
 
+from itertools import pairwise
+
 from mpmath import erfc, exp, log, mp, mpf, sqrt
 
 mp.dps = 60
@@ -60,7 +62,7 @@ def probabilities(name, row, num_classes, link="logit"):
 
 def _between(cuts, cdf, survival):
     result = [cdf(cuts[0])]
-    for lower, upper in zip(cuts, cuts[1:], strict=False):
+    for lower, upper in pairwise(cuts):
         below = cdf(upper) - cdf(lower)
         above = survival(lower) - survival(upper)
         result.append(max(below, above))  # the one that did not cancel to 0

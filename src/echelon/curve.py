@@ -7,6 +7,8 @@ nothing here subtracts exceedances. Labels are ranks, 0..K-1.
 import torch
 from torch import Tensor
 
+from echelon.functional._precision import without_autocast
+
 
 class RankCurve:
     """A distribution over K ranks for each row, read as the exceedance curve P(y > k).
@@ -94,7 +96,7 @@ class RankCurve:
             )
         if not torch.compiler.is_compiling() and not bool(torch.isfinite(costs).all()):
             raise ValueError("cost_matrix must be finite; got an infinity or NaN in it")
-        with torch.autocast(costs.device.type, enabled=False):
+        with without_autocast(costs.device):
             expected = self.probabilities @ costs  # (..., K)
         return expected.argmin(-1)
 

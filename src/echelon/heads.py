@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from echelon.functional import link_quantile
 from echelon.functional._cumulative import Link
+from echelon.functional._precision import without_autocast
 
 
 class LinearHead(nn.Linear):
@@ -68,11 +69,14 @@ class SharedWeightHead(nn.Module):
         super().__init__()
         self.score = nn.Linear(in_features, 1, bias=False, device=device, dtype=dtype)
         self.bias = nn.Parameter(torch.empty(num_classes - 1, device=device, dtype=dtype))
-        self.reset_parameters()
+        self._start()
 
     def reset_parameters(self) -> None:
         """Draw a new weight and put the biases back to their start."""
         self.score.reset_parameters()
+        self._start()
+
+    def _start(self) -> None:
         with torch.no_grad():
             self.bias.copy_(-_equally_likely_cutpoints(self.bias.numel() + 1, "logit"))
 
@@ -116,11 +120,14 @@ class CutpointHead(nn.Module):
         self.first_cutpoint = nn.Parameter(torch.empty(1, device=device, dtype=dtype))
         # softplus of a step is the distance to the next cutpoint
         self.steps = nn.Parameter(torch.empty(num_classes - 2, device=device, dtype=dtype))
-        self.reset_parameters()
+        self._start()
 
     def reset_parameters(self) -> None:
         """Draw a new weight and put the cutpoints back to their start."""
         self.score.reset_parameters()
+        self._start()
+
+    def _start(self) -> None:
         cutpoints = _equally_likely_cutpoints(self.steps.numel() + 2, self.link)
         with torch.no_grad():
             self.first_cutpoint.copy_(cutpoints[:1])
@@ -168,11 +175,14 @@ class RegressionHead(nn.Module):
         self.num_classes = num_classes
         self.value = nn.Linear(in_features, 1, device=device, dtype=dtype)
         self.log_sigma = nn.Parameter(torch.empty(1, device=device, dtype=dtype))
-        self.reset_parameters()
+        self._start()
 
     def reset_parameters(self) -> None:
         """Draw a new weight; put the value and the spread back to their start."""
         self.value.reset_parameters()
+        self._start()
+
+    def _start(self) -> None:
         variance = (self.num_classes**2 - 1) / 12
         with torch.no_grad():
             self.value.bias.fill_((self.num_classes - 1) / 2)
@@ -186,7 +196,7 @@ class RegressionHead(nn.Module):
 
 def _in_full_precision(layer: nn.Linear, features: Tensor) -> Tensor:
     """A layer's outputs in the precision of its own weights, whatever autocast says."""
-    with torch.autocast(features.device.type, enabled=False):
+    with without_autocast(features.device):
         return nn.functional.linear(features.to(layer.weight.dtype), layer.weight, layer.bias)
 
 

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from echelon import functional as f
 from echelon.curve import RankCurve
-from echelon.functional._labels import Weights, as_float
+from echelon.functional._labels import Weights
+from echelon.functional._precision import as_float
 from echelon.heads import CutpointHead, LinearHead, RegressionHead, SharedWeightHead
 
 _SHARED = {"logits", "ranks", "sample_weight", "class_weight", "task_weight", "ignore_index"}

@@ -52,9 +52,7 @@ def test_equals_the_reference(case: Case, num_classes: int, magnitude: float, se
 
 
 @every_case
-@given(
-    num_classes=class_counts, magnitude=st.sampled_from([1.0, 30.0, 300.0, 1e4]), seed=seeds
-)
+@given(num_classes=class_counts, magnitude=st.sampled_from([1.0, 30.0, 300.0, 1e4]), seed=seeds)
 def test_gradient_in_float32_is_that_of_float64(
     case: Case, num_classes: int, magnitude: float, seed: int
 ) -> None:
@@ -69,9 +67,7 @@ def test_gradient_in_float32_is_that_of_float64(
 
 @every_case
 @given(num_classes=class_counts, seed=seeds, scale=st.sampled_from([1e2, 1e4]))
-def test_finite_for_extreme_logits(
-    case: Case, num_classes: int, seed: int, scale: float
-) -> None:
+def test_finite_for_extreme_logits(case: Case, num_classes: int, seed: int, scale: float) -> None:
     batch = make_batch(case, num_classes=num_classes, magnitude=scale, seed=seed)
     loss = batch.method.loss(batch.logits, batch.ranks)
     loss.backward()
@@ -225,9 +221,7 @@ def test_reductions_agree(case: Case, num_classes: int, seed: int) -> None:
 
 @every_uncoupled_case
 @given(num_classes=class_counts, seed=seeds)
-def test_parts_of_two_batches_are_the_loss_of_both(
-    case: Case, num_classes: int, seed: int
-) -> None:
+def test_parts_of_two_batches_are_the_loss_of_both(case: Case, num_classes: int, seed: int) -> None:
     batch = make_batch(case, num_classes=num_classes, seed=seed)
     weight = torch.rand(12)
     halves = [
@@ -257,9 +251,7 @@ def test_extra_dimensions_equal_the_flattened_call(case: Case, shape: tuple[int,
         found = batch.method.loss(
             batch.logits, batch.ranks, sample_weight=weight, reduction=reduction
         )
-        expected = batch.method.loss(
-            *flat, sample_weight=weight.reshape(-1), reduction=reduction
-        )
+        expected = batch.method.loss(*flat, sample_weight=weight.reshape(-1), reduction=reduction)
         torch.testing.assert_close(found, expected.reshape(found.shape))
     assert found.shape == shape
     curve = batch.method.curve(batch.logits).log_probabilities
@@ -310,9 +302,7 @@ def test_a_soft_label_on_one_rank_is_that_rank(case: Case, num_classes: int, see
     one_hot = torch.nn.functional.one_hot(batch.ranks, num_classes).float()
     for reduction in ("mean", "sum"):
         found = batch.method.loss(batch.logits, one_hot, reduction=reduction)
-        assert_same(
-            batch, found, batch.method.loss(batch.logits, batch.ranks, reduction=reduction)
-        )
+        assert_same(batch, found, batch.method.loss(batch.logits, batch.ranks, reduction=reduction))
 
 
 @every_uncoupled_case
@@ -359,9 +349,15 @@ def test_a_rank_outside_is_named(case: Case, wrong: int) -> None:
     ("change", "message"),
     [
         ({"reduction": "median"}, "reduction must be one of 'mean', 'sum', 'none'; got 'median'"),
-        ({"sample_weight": torch.ones(3)}, r"sample_weight must have the shape \(12,\); got \(3,\)"),
+        (
+            {"sample_weight": torch.ones(3)},
+            r"sample_weight must have the shape \(12,\); got \(3,\)",
+        ),
         ({"class_weight": torch.ones(6)}, r"class_weight must have the shape \(5,\); got \(6,\)"),
-        ({"ranks": torch.zeros(11, dtype=torch.long)}, r"shape of the logits.*\(12,\); got \(11,\)"),
+        (
+            {"ranks": torch.zeros(11, dtype=torch.long)},
+            r"shape of the logits.*\(12,\); got \(11,\)",
+        ),
         ({"ranks": torch.zeros(12, dtype=torch.bool)}, "ranks must be integers; got torch.bool"),
         ({"logits": "integers"}, "logits must be a floating-point tensor; got torch.int64"),
     ],

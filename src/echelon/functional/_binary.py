@@ -16,12 +16,12 @@ from echelon.functional._labels import (
     Labels,
     LossParts,
     Weights,
-    as_float,
     as_weights,
     finish,
     read,
     reduce_terms,
 )
+from echelon.functional._precision import as_float
 
 Normaliser = Literal["pairs", "rows", "per_task"]
 

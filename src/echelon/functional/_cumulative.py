@@ -14,7 +14,8 @@ from echelon.functional._intervals import (
     log_softplus,
     softplus,
 )
-from echelon.functional._labels import Weights, as_float, read, reduce_terms
+from echelon.functional._labels import Weights, read, reduce_terms
+from echelon.functional._precision import as_float
 
 Link = Literal["logit", "probit", "cloglog"]
 

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor
 
+from echelon.functional._precision import as_float
+
 Weights = Tensor | Sequence[float]
 
 _REDUCTIONS = ("mean", "sum", "none")
@@ -217,16 +219,6 @@ def loss_parts(
     >>> torch.testing.assert_close((one + two).mean(), corn_loss(logits, ranks))
     """
     return cast(LossParts, loss(logits, ranks, reduction=_PARTS, **options))
-
-
-def as_float(logits: Tensor) -> Tensor:
-    """Half precision becomes float32: its losses and curves are computed there."""
-    if not isinstance(logits, Tensor) or not logits.is_floating_point():
-        found = logits.dtype if isinstance(logits, Tensor) else type(logits).__name__
-        raise ValueError(f"logits must be a floating-point tensor; got {found}")
-    if logits.dim() == 0:
-        raise ValueError("logits must have a last dimension for the tasks or classes; got a scalar")
-    return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
 
 
 def as_weights(weights: Weights, name: str, shape: tuple[int, ...], like: Tensor) -> Tensor:

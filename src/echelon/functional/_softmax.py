@@ -10,11 +10,11 @@ from echelon.functional._labels import (
     Labels,
     LossParts,
     Weights,
-    as_float,
     finish,
     read,
     reduce_terms,
 )
+from echelon.functional._precision import as_float, without_autocast
 
 Distance = Literal["absolute", "squared"]
 
@@ -124,8 +124,8 @@ def _soft_targets(
     targets = torch.softmax(-phi.to(dtype) / temperature, -1)  # (..., K), or (K, K) for soft labels
     if labels.mass is None:
         return targets
-    with torch.autocast(labels.mass.device.type, enabled=False):  # a half-precision product is not
-        return labels.mass @ targets  # exact enough
+    with without_autocast(targets.device):
+        return labels.mass @ targets
 
 
 def cnnpor_loss(

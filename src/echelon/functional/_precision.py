@@ -1,0 +1,24 @@
+"""Where half precision ends: losses, curves and scores are computed in full precision."""
+
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor
+
+
+def as_float(logits: Tensor) -> Tensor:
+    """Logits in at least float32; raises for what cannot be logits."""
+    if not isinstance(logits, Tensor) or not logits.is_floating_point():
+        found = logits.dtype if isinstance(logits, Tensor) else type(logits).__name__
+        raise ValueError(f"logits must be a floating-point tensor; got {found}")
+    if logits.dim() == 0:
+        raise ValueError("logits must have a last dimension for the tasks or classes; got a scalar")
+    return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+
+
+def without_autocast(device: torch.device) -> AbstractContextManager[None]:
+    """A context in which products are not rounded to half precision."""
+    if not torch.amp.is_autocast_available(device.type):
+        return nullcontext()
+    context: AbstractContextManager[None] = torch.autocast(device.type, enabled=False)
+    return context

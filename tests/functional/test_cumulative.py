@@ -1,0 +1,138 @@
+"""The methods with one score, beyond what all methods have in common."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm
+from torch.nn.functional import softplus
+
+from echelon.functional import clm_log_probabilities, regression_loss
+from echelon.functional._intervals import log_normal_cdf, log_normal_interval
+from echelon.methods import method
+from tests.reference import probabilities
+
+
+@pytest.mark.parametrize("link", ["logit", "probit", "cloglog"])
+def test_equals_the_textbook_with_cutpoints(link: str) -> None:
+    cdf = {
+        "logit": torch.sigmoid,
+        "probit": torch.special.ndtr,
+        "cloglog": lambda x: 1 - torch.exp(-torch.exp(x)),
+    }[link]
+    head = method("clm", 6, link=link).head(3, dtype=torch.float64)
+    features = torch.randn(10, 3, dtype=torch.float64)
+    below = cdf(head.cutpoints - head.score(features))  # (10, K-1)
+    expected = torch.diff(
+        below, prepend=torch.zeros(10, 1).double(), append=torch.ones(10, 1).double()
+    )
+    torch.testing.assert_close(clm_log_probabilities(head(features), link=link).exp(), expected)
+
+
+@pytest.mark.parametrize("link", ["logit", "probit", "cloglog"])
+@pytest.mark.parametrize("score", [-80.0, -40.0, -5.0, 0.0, 3.0, 40.0, 69.0])
+@pytest.mark.parametrize("step", [-30.0, -3.0, 0.0, 5.0])
+def test_exact_for_close_and_far_cutpoints(link: str, score: float, step: float) -> None:
+    logits = [score, step, step]
+    expected = probabilities("clm", logits, 4, link)
+    found = clm_log_probabilities(torch.tensor(logits), link=link).tolist()
+    for one, p in zip(found, expected, strict=True):
+        if p > 0:
+            from mpmath import log
+
+            assert one == pytest.approx(float(log(p)), rel=2e-5, abs=1e-6)
+
+
+def test_cloglog_is_clamped_beyond_80() -> None:
+    for score in (81.0, 200.0, 1e4):
+        far = clm_log_probabilities(torch.tensor([score, 0.0]), link="cloglog")
+        assert far[2] == clm_log_probabilities(torch.tensor([80.0, 0.0]), link="cloglog")[2]
+        assert torch.isfinite(far).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_normal_tail_has_the_right_value_and_gradient(dtype: torch.dtype) -> None:
+    x = torch.tensor([-1e4, -300, -50, -15.01, -14.99, -5, 0, 5, 40], dtype=dtype)
+    x.requires_grad_()
+    value = log_normal_cdf(x)
+    (slope,) = torch.autograd.grad(value.sum(), x)
+    exact = x.detach().double().numpy()
+    precision = 1e-6 if dtype == torch.float32 else 1e-10
+    np.testing.assert_allclose(value.detach(), norm.logcdf(exact), rtol=precision, atol=1e-30)
+    mills = np.exp(norm.logpdf(exact) - norm.logcdf(exact))
+    far = exact < -1000  # where the difference of two logarithms of 5e7 says nothing
+    mills[far] = -exact[far] - 1 / exact[far]
+    np.testing.assert_allclose(slope, mills, rtol=2e-5 if dtype == torch.float32 else 1e-9)
+
+
+@given(
+    lower=st.floats(-1e4, 1e4),
+    log_width=st.floats(-40, 9),
+)
+def test_normal_interval_is_continuous_over_its_branches(lower: float, log_width: float) -> None:
+    """Two neighbouring intervals add up to the interval over both."""
+    width = math.exp(log_width)
+    start = torch.tensor(lower, dtype=torch.float64)
+
+    def piece(offset: float, share: float) -> torch.Tensor:
+        return log_normal_interval(
+            start + offset, torch.tensor(width * share).double(),
+            torch.tensor(log_width + math.log(share)).double(),
+        )  # fmt: skip
+
+    halves = torch.logaddexp(piece(0, 0.5), piece(width / 2, 0.5))
+    whole = piece(0, 1.0)
+    torch.testing.assert_close(halves, whole, rtol=1e-7, atol=1e-7)
+
+
+def test_regression_fits_its_spread_and_only_that() -> None:
+    torch.manual_seed(0)
+    ranks = torch.randint(0, 9, (4000,))
+    fixed = torch.full((4000, 1), 4.0)
+    log_sigma = torch.zeros(1, requires_grad=True)
+    optimiser = torch.optim.Adam([log_sigma], lr=0.05)
+    for _ in range(300):
+        loss = regression_loss(
+            torch.cat([fixed, log_sigma.expand(4000, 1)], 1), ranks, num_classes=9
+        )
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    squared = (ranks - 4.0).square().mean()
+    assert log_sigma.exp().item() == pytest.approx(squared.sqrt().item(), rel=1e-3)
+    torch.testing.assert_close(loss.detach(), squared)
+
+
+def test_the_spread_does_not_reach_the_network() -> None:
+    value = torch.randn(6, 1, requires_grad=True)
+    gradients = []
+    for log_sigma in (-2.0, 3.0):
+        logits = torch.cat([value, torch.full((6, 1), log_sigma)], 1)
+        loss = regression_loss(logits, torch.arange(6), num_classes=6)
+        gradients.append(torch.autograd.grad(loss, value)[0])
+    torch.testing.assert_close(gradients[0], gradients[1], rtol=0, atol=0)
+
+
+def test_regression_probabilities_are_those_of_scipy() -> None:
+    value, sigma = 1.3, 0.8
+    curve = method("regression", 4).curve(torch.tensor([[value, math.log(sigma)]]))
+    edges = norm.cdf(np.array([-np.inf, 0.5, 1.5, 2.5, np.inf]), loc=value, scale=sigma)
+    np.testing.assert_allclose(curve.probabilities[0], np.diff(edges), rtol=1e-5)
+
+
+def test_regression_needs_value_and_spread() -> None:
+    with pytest.raises(ValueError, match=r"needs logits \(\.\.\., 2\).*got \(3, 4\)"):
+        regression_loss(torch.zeros(3, 4), torch.tensor([0, 1, 2]), num_classes=5)
+
+
+def test_unknown_link_is_refused() -> None:
+    with pytest.raises(ValueError, match="link must be one of 'logit', 'probit', 'cloglog'"):
+        method("clm", 4, link="cauchit")
+
+
+def test_steps_are_softplus_distances() -> None:
+    head = method("clm", 5).head(2)
+    torch.testing.assert_close(head.cutpoints.diff(), softplus(head.steps))

@@ -1,0 +1,74 @@
+"""The table of methods and what it refuses."""
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+import echelon
+from echelon.methods import METHODS
+
+PAPER = ["ce", "ornn", "coral", "corn", "corn_without_subsets", "sord", "cnnpor"]
+
+
+def test_the_table_holds_the_paper_and_the_baselines() -> None:
+    assert [*PAPER, "clm", "regression", "rps"] == list(METHODS)
+    assert all(spec.summary for spec in METHODS.values())
+
+
+def test_options_are_read_off_the_loss() -> None:
+    assert METHODS["sord"].options == {"distance": "absolute", "temperature": 1.0}
+    assert METHODS["corn_without_subsets"].options == {"mask": "all", "normaliser": "pairs"}
+    assert METHODS["ce"].options == {}
+
+
+def test_unknown_method_lists_the_known_and_guesses() -> None:
+    with pytest.raises(ValueError, match=r"one of ce, ornn.*got 'conr' \(did you mean 'corn'\?\)"):
+        echelon.method("conr", 5)
+
+
+def test_unknown_option_lists_the_known() -> None:
+    with pytest.raises(ValueError, match="clm has no option 'temperature'; its options are: link"):
+        echelon.method("clm", 5, temperature=2)
+    with pytest.raises(ValueError, match="ce has no option 'link'; its options are: none"):
+        echelon.method("ce", 5, link="logit")
+
+
+@pytest.mark.parametrize("wrong", [1, 0, -3])
+def test_too_few_classes(wrong: int) -> None:
+    with pytest.raises(ValueError, match=f"num_classes must be at least 2; got {wrong}"):
+        echelon.method("corn", wrong)
+
+
+@pytest.mark.parametrize("wrong", [5.0, "5", None])
+def test_classes_that_are_no_integer(wrong: object) -> None:
+    with pytest.raises(ValueError, match="num_classes must be an integer"):
+        echelon.method("corn", wrong)
+
+
+def test_any_integer_will_do() -> None:
+    assert echelon.method("corn", np.int64(5)).num_classes == 5
+
+
+def test_equal_when_made_alike() -> None:
+    one = echelon.method("clm", 5, link="probit")
+    assert one == echelon.method("clm", 5, link="probit")
+    assert one != echelon.method("clm", 5)
+    assert repr(one) == "method('clm', num_classes=5, link='probit')"
+    assert len({one, echelon.method("clm", 5, link="probit")}) == 1
+
+
+def test_survives_pickling_to_a_worker() -> None:
+    one = echelon.method("sord", 5, temperature=0.5)
+    other = pickle.loads(pickle.dumps(one))
+    logits, ranks = torch.randn(4, 5), torch.tensor([0, 1, 2, 3])
+    assert torch.equal(one.loss(logits, ranks), other.loss(logits, ranks))
+
+
+def test_options_reach_the_loss_and_the_curve() -> None:
+    logits, ranks = torch.randn(6, 4), torch.tensor([0, 1, 2, 3, 4, 0])
+    probit, logit = echelon.method("clm", 5, link="probit"), echelon.method("clm", 5)
+    assert probit.loss(logits, ranks) != logit.loss(logits, ranks)
+    likelihood = probit.curve(logits).log_probabilities.gather(1, ranks.unsqueeze(1))
+    torch.testing.assert_close(probit.loss(logits, ranks), -likelihood.mean())
