@@ -5,10 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-# Two processes on few cores must not spin while they wait for each other.
-export OMP_WAIT_POLICY ?= PASSIVE
 # No test or example may fetch anything.
 export HF_HUB_OFFLINE := 1
+# Two processes on few cores must not spin while they wait for each other.
+test test-slow: export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-slow lint format bench clean

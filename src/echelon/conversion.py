@@ -107,7 +107,7 @@ def convert(
         return OrdinalModel(head, chosen)
     # A layer may be registered in several places: it is replaced in all of them.
     for parent in list(model.modules()):
-        for child_name, child in list(parent.named_children()):
+        for child_name, child in list(parent._modules.items()):  # named_children drops repeats
             if child is old:
                 setattr(parent, child_name, head)
     return OrdinalModel(model, chosen)

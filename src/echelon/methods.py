@@ -157,6 +157,11 @@ class Method:
     options : Mapping
         What the method's loss takes beyond the shared arguments.
 
+    Attributes
+    ----------
+    num_logits : int
+        J, the size of the last dimension of the logits.
+
     :func:`method` is the shorter way to make one.
     """
 
@@ -172,6 +177,7 @@ class Method:
         self.num_classes = num_classes
         self.options = dict(options)
         # Looked up once: signatures are too slow to read at every step.
+        self.num_logits = self.spec.num_logits(num_classes)
         given = {**self.options, "num_classes": num_classes}
         self._head_options = _accepted(self.spec.head, self.options)
         self._loss_options = _accepted(self.spec.loss, given)
@@ -193,11 +199,6 @@ class Method:
     def spec(self) -> MethodSpec:
         """The method's row in the table."""
         return METHODS[self.name]
-
-    @property
-    def num_logits(self) -> int:
-        """J, the size of the last dimension of the logits."""
-        return self.spec.num_logits(self.num_classes)
 
     def head(
         self,

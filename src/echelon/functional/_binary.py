@@ -342,7 +342,7 @@ def _hard_terms(logits: Tensor, ranks: Tensor, conditional: bool) -> Tensor:
     shortfall = torch.sub(tasks, ranks.unsqueeze(-1), alpha=_HUGE)  # (..., K-1)
     wrongness = logits * shortfall.clamp(-1, 1)
     if conditional:
-        wrongness = wrongness - torch.threshold_(shortfall, _HUGE, 0.0)
+        wrongness.sub_(torch.threshold_(shortfall, _HUGE, 0.0))
     return torch_softplus(wrongness, 1, 40)  # past 40 the linear branch is exact in float64 too
 
 

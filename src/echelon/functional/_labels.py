@@ -17,6 +17,8 @@ Weights = Tensor | Sequence[float]
 
 _REDUCTIONS = ("mean", "sum", "none")
 _PARTS = "parts"  # how loss_parts() asks a loss not to divide; not for users
+_KNOWN_REDUCTIONS = frozenset({*_REDUCTIONS, _PARTS})
+_INTEGERS = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
 
 
 class Labels(NamedTuple):
@@ -45,6 +47,14 @@ class Labels(NamedTuple):
             return torch.where(self.mass > 0, self.mass * per_rank, 0.0).sum(-1)
         assert self.ranks is not None
         return per_rank.gather(-1, self.ranks.unsqueeze(-1)).squeeze(-1)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the labels are."""
+        if self.ranks is not None:
+            return self.ranks.device
+        assert self.mass is not None
+        return self.mass.device
 
     def num_dims(self) -> int:
         """How many dimensions a row's place has."""
@@ -110,12 +120,14 @@ def read(
     sample_weight : shape (...)
     class_weight : shape (K,)
     """
-    if reduction not in (*_REDUCTIONS, _PARTS):
+    if reduction not in _KNOWN_REDUCTIONS:
         raise ValueError(
             f"reduction must be one of {', '.join(map(repr, _REDUCTIONS))}; got {reduction!r}"
         )
     logits = as_float(logits)
     batch_shape = logits.shape[:-1]
+    if not isinstance(ranks, Tensor):
+        raise ValueError(f"ranks must be a tensor; got {type(ranks).__name__}: use torch.tensor")
     if ranks.device != logits.device:
         raise ValueError(
             f"logits are on {logits.device} and ranks on {ranks.device}; move the ranks with "
@@ -127,7 +139,7 @@ def read(
     if class_weight is not None:
         per_class = as_weights(class_weight, "class_weight", (num_classes,), logits)
 
-    if ranks.is_floating_point():
+    if ranks.dtype not in _INTEGERS:
         _require_soft_shape(ranks, batch_shape, num_classes)
         if ignore_index is not None:
             raise ValueError(
@@ -137,15 +149,14 @@ def read(
         mass = _checked_distribution(ranks.to(logits.dtype))
         return logits, Labels(None, mass if per_class is None else mass * per_class, weight)
 
-    if ranks.dtype == torch.bool or ranks.is_complex():
-        raise ValueError(f"ranks must be integers; got {ranks.dtype}: convert with ranks.long()")
     if ranks.shape != batch_shape:
         raise ValueError(
             f"ranks must have the shape of the logits without the last dimension, "
             f"{tuple(batch_shape)}; got {tuple(ranks.shape)} for logits {tuple(logits.shape)} "
             f"(a distribution over ranks must be floating point)"
         )
-    ranks = ranks.long()
+    if ranks.dtype != torch.int64:
+        ranks = ranks.long()
     if ignore_index is not None:
         keep = ranks != ignore_index
         ranks = ranks.masked_fill(~keep, 0)
@@ -170,8 +181,9 @@ def reduce_terms(
     """
     if row_count is None:
         row_count = labels.row_count()
-    if reduction == "mean" and labels.always_counts() and row_count is not None:
-        return terms.sum() / row_count.sum()  # the common case, kept short: it is timed in µs
+    if reduction == "mean" and labels.always_counts():
+        # The common case, kept short: every operator here costs microseconds.
+        return terms.sum() / (labels.num_rows() if row_count is None else row_count.sum())
     # One sum over everything is quicker than one per row, so rows are summed only where needed.
     if terms.dim() > labels.num_dims() and (labels.weight is not None or reduction == "none"):
         terms = terms.sum(-1)
@@ -230,9 +242,9 @@ def as_weights(weights: Weights, name: str, shape: tuple[int, ...], like: Tensor
 
 
 def _require_soft_shape(ranks: Tensor, batch_shape: torch.Size, num_classes: int) -> None:
-    if ranks.shape == (*batch_shape, num_classes):
+    if ranks.is_floating_point() and ranks.shape == (*batch_shape, num_classes):
         return
-    if ranks.shape == batch_shape:
+    if ranks.shape == batch_shape or not ranks.is_floating_point():
         raise ValueError(
             f"ranks must be integers; got {ranks.dtype}: convert whole numbers with ranks.long()"
         )
@@ -253,9 +265,11 @@ def _checked_ranks(ranks: Tensor, num_classes: int, ignore_index: int | None) ->
 def _raise_for_ranks(ranks: Tensor, num_classes: int, ignore_index: int | None) -> None:
     if ranks.numel() == 0:
         return
-    bounds = torch.aminmax(ranks)
-    # On the CPU two reads are quicker; elsewhere each would wait for the device.
-    low, high = map(int, bounds) if ranks.device.type == "cpu" else torch.stack(bounds).tolist()
+    lowest, highest = torch.aminmax(ranks)
+    if ranks.is_cpu:
+        low, high = int(lowest), int(highest)
+    else:  # one wait for the device, not two
+        low, high = torch.stack([lowest, highest]).tolist()
     if low >= 0 and high < num_classes:
         return
     wrong = int(low if low < 0 else high)

@@ -5,15 +5,19 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 from torch import Tensor
 
+_FULL_PRECISION = frozenset({torch.float32, torch.float64})
+
 
 def as_float(logits: Tensor) -> Tensor:
     """Logits in at least float32; raises for what cannot be logits."""
+    if isinstance(logits, Tensor) and logits.dtype in _FULL_PRECISION and logits.dim():
+        return logits
     if not isinstance(logits, Tensor) or not logits.is_floating_point():
         found = logits.dtype if isinstance(logits, Tensor) else type(logits).__name__
         raise ValueError(f"logits must be a floating-point tensor; got {found}")
     if logits.dim() == 0:
         raise ValueError("logits must have a last dimension for the tasks or classes; got a scalar")
-    return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+    return logits.float()
 
 
 def without_autocast(device: torch.device) -> AbstractContextManager[None]:

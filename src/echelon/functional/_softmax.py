@@ -4,7 +4,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.nn.functional import log_softmax
+from torch.nn.functional import cross_entropy, log_softmax
 
 from echelon.functional._labels import (
     Labels,
@@ -53,8 +53,19 @@ def ce_loss(
         ignore_index=ignore_index,
         reduction=reduction,
     )
-    row_loss = -labels.expectation(log_softmax(logits, -1))
-    return reduce_terms(row_loss, labels, reduction)
+    return reduce_terms(_row_cross_entropy(logits, labels), labels, reduction)
+
+
+def _row_cross_entropy(logits: Tensor, labels: Labels) -> Tensor:
+    """Cross-entropy of each row, (...)."""
+    if labels.ranks is None:
+        return -labels.expectation(log_softmax(logits, -1))
+    # torch's own is one operator, but wants the classes second
+    if logits.dim() == 2:
+        return cross_entropy(logits, labels.ranks, reduction="none")
+    flat_logits = logits.reshape(-1, logits.shape[-1])
+    flat = cross_entropy(flat_logits, labels.ranks.reshape(-1), reduction="none")
+    return flat.view(labels.ranks.shape)
 
 
 def sord_loss(
@@ -106,22 +117,18 @@ def sord_loss(
         reduction=reduction,
     )
     targets = _soft_targets(labels, num_classes, distance, temperature, logits.dtype)
-    row_loss = -(targets * log_softmax(logits, -1)).sum(-1)
-    return reduce_terms(row_loss, labels, reduction)
+    return reduce_terms(-targets * log_softmax(logits, -1), labels, reduction)
 
 
 def _soft_targets(
     labels: Labels, num_classes: int, distance: str, temperature: float, dtype: torch.dtype
 ) -> Tensor:
     """Expected target distribution of each row, (..., K)."""
-    if labels.mass is None:
-        assert labels.ranks is not None
-        centres = labels.ranks
-    else:
-        centres = torch.arange(num_classes, device=labels.mass.device)
-    offsets = centres.unsqueeze(-1) - torch.arange(num_classes, device=centres.device)
+    classes = torch.arange(num_classes, dtype=dtype, device=labels.device)
+    centres = classes if labels.ranks is None else labels.ranks.to(dtype)
+    offsets = centres.unsqueeze(-1) - classes  # (..., K), or (K, K) for soft labels
     phi = offsets.abs() if distance == "absolute" else offsets.square()
-    targets = torch.softmax(-phi.to(dtype) / temperature, -1)  # (..., K), or (K, K) for soft labels
+    targets = torch.softmax(phi.mul_(-1 / temperature), -1)
     if labels.mass is None:
         return targets
     with without_autocast(targets.device):
@@ -164,7 +171,7 @@ def cnnpor_loss(
     """
     if not pair_weight >= 0:
         raise ValueError(f"pair_weight must be at least 0; got {pair_weight}")
-    _require_one_flat_batch(logits, ranks, reduction)
+    _require_one_flat_batch(logits, reduction)
     logits, labels = read(
         logits,
         ranks,
@@ -174,8 +181,11 @@ def cnnpor_loss(
         ignore_index=ignore_index,
         reduction=reduction,
     )
-    assert labels.ranks is not None
-    row_loss = -labels.expectation(log_softmax(logits, -1))
+    if labels.ranks is None:
+        raise ValueError(
+            "cnnpor couples rows by their ranks, so soft labels have no meaning; pass integer ranks"
+        )
+    row_loss = _row_cross_entropy(logits, labels)
     weight = torch.ones_like(row_loss) if labels.weight is None else labels.weight
 
     # step k = logit k+1 - logit k. A row of rank k is the lower of a pair by its step k, and the
@@ -192,7 +202,7 @@ def cnnpor_loss(
     return finish(LossParts(total, torch.stack([weight.sum(), pair_counts.sum()])), reduction)
 
 
-def _require_one_flat_batch(logits: Tensor, ranks: Tensor, reduction: str) -> None:
+def _require_one_flat_batch(logits: Tensor, reduction: str) -> None:
     couples = "cnnpor couples the rows of a batch"
     if reduction == "none":
         raise ValueError(
@@ -202,10 +212,6 @@ def _require_one_flat_batch(logits: Tensor, ranks: Tensor, reduction: str) -> No
         raise ValueError(
             f"{couples}, so logits must be (N, K); got {tuple(logits.shape)}: flatten them if all "
             f"positions may be compared with each other"
-        )
-    if ranks.is_floating_point() and ranks.dim() == 2:
-        raise ValueError(
-            f"{couples} by their ranks, so soft labels have no meaning; pass integer ranks"
         )
     distributed = torch.distributed
     if not (distributed.is_available() and distributed.is_initialized()):
@@ -251,19 +257,18 @@ def rps_loss(
         reduction=reduction,
     )
     probabilities = torch.softmax(logits, -1)
-    below = probabilities[..., :-1].cumsum(-1)  # P(y <= k), (..., K-1)
-    above = probabilities.flip(-1)[..., :-1].cumsum(-1).flip(-1)  # P(y > k)
-    # Each error is summed from its own end: 1 - P would lose the small ones.
-    if labels.mass is None:
-        assert labels.ranks is not None
-        thresholds = torch.arange(num_classes - 1, device=logits.device)
-        exceeds = labels.ranks.unsqueeze(-1) > thresholds
-        row_loss = torch.where(exceeds, below, above).square().sum(-1)
+    # P(y <= k), (..., K). The last is 1, and so is its target: it adds (1e-7)^2 and saves a slice.
+    below = probabilities.cumsum(-1)
+    if labels.ranks is not None:
+        after = torch.arange(1, num_classes + 1, dtype=logits.dtype, device=logits.device)
+        not_above = (after - labels.ranks.unsqueeze(-1)).clamp_(0, 1)  # 1{y <= k}
+        terms = (below - not_above).square()
     else:
-        mass_below = labels.mass[..., :-1].cumsum(-1)
-        mass_above = labels.mass.flip(-1)[..., :-1].cumsum(-1).flip(-1)
-        row_loss = (mass_above * below.square() + mass_below * above.square()).sum(-1)
-    return reduce_terms(row_loss, labels, reduction)
+        assert labels.mass is not None
+        mass_below = labels.mass.cumsum(-1)
+        mass_above = labels.mass.sum(-1, keepdim=True) - mass_below
+        terms = mass_above * below.square() + mass_below * (1 - below).square()
+    return reduce_terms(terms, labels, reduction)
 
 
 def softmax_log_probabilities(logits: Tensor) -> Tensor:
