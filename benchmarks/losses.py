@@ -23,6 +23,18 @@ SIZES = [(128, 16), (256, 33), (1024, 33), (128, 101), (4096, 101), (1024, 1000)
 BASELINE = "plain BCE"  # with the building of its levels
 SECONDS_PER_TURN = 0.03
 
+PREAMBLE = """\
+# Benchmarks
+
+## Losses
+
+Written by `python benchmarks/losses.py --markdown docs/benchmarks.md` (`make bench` prints the same).
+Time of forward and backward, best of several rounds in which all take turns: plain binary
+cross-entropy with the building of its levels in microseconds, the others as a ratio to it. The
+rank check is part of echelon's times, and the building of levels of coral-pytorch's CORAL.
+CNNPOR compares all pairs of a batch, so its time grows with the square of N.
+"""
+
 Step = Callable[[], None]
 
 
@@ -51,7 +63,7 @@ def main() -> None:
     document = {"environment": environment(), "results": results}
     write(options.json, json.dumps(document, indent=2) + "\n")
     if options.markdown is not None:
-        write(options.markdown, f"# Losses\n\nWritten by `make bench`.\n\n{text}\n")
+        write(options.markdown, f"{PREAMBLE}\n{text}\n")
 
 
 def contestants(rows: int, num_classes: int) -> dict[str, Step]:

@@ -5,7 +5,7 @@ Written from the papers and the documentation; shares no code with the library.
 
 from itertools import pairwise
 
-from mpmath import erfc, exp, log, mp, mpf, sqrt
+from mpmath import erfc, exp, expm1, log, mp, mpf, sqrt
 
 mp.dps = 60
 
@@ -23,7 +23,7 @@ def softplus(x):
 
 
 def cloglog_cdf(x):
-    return 1 - exp(-exp(x))
+    return -expm1(-exp(x))
 
 
 def probabilities(name, row, num_classes, link="logit"):
@@ -47,7 +47,7 @@ def probabilities(name, row, num_classes, link="logit"):
         cuts = [z[0]]
         for step in z[1:]:
             cuts.append(cuts[-1] + softplus(step))
-        # The upper tail is taken from the other end: with 60 digits 1 - 1e-1000 would be 1.
+        # The upper tail has a function of its own: with 60 digits 1 - 1e-1000 would be 1.
         survival = {
             "logit": lambda x: sigmoid(-x),
             "probit": lambda x: normal_cdf(-x),
@@ -63,9 +63,10 @@ def probabilities(name, row, num_classes, link="logit"):
 def _between(cuts, cdf, survival):
     result = [cdf(cuts[0])]
     for lower, upper in pairwise(cuts):
-        below = cdf(upper) - cdf(lower)
-        above = survival(lower) - survival(upper)
-        result.append(max(below, above))  # the one that did not cancel to 0
+        if lower + upper > 0:  # the side on which both numbers are small
+            result.append(survival(lower) - survival(upper))
+        else:
+            result.append(cdf(upper) - cdf(lower))
     return [*result, survival(cuts[-1])]
 
 

@@ -19,6 +19,7 @@ from echelon.functional._precision import as_float, without_autocast
 Distance = Literal["absolute", "squared"]
 
 _DISTANCES = ("absolute", "squared")
+_HUGE = 1e30  # beyond any hinge; 1e30 * (K - 1)^2 still fits float32
 
 
 def ce_loss(
@@ -186,20 +187,35 @@ def cnnpor_loss(
             "cnnpor couples rows by their ranks, so soft labels have no meaning; pass integer ranks"
         )
     row_loss = _row_cross_entropy(logits, labels)
-    weight = torch.ones_like(row_loss) if labels.weight is None else labels.weight
+    weight = labels.weight
 
+    pair_total = _neighbour_hinge(logits, labels.ranks, weight)
+    if weight is None:
+        weight = torch.ones_like(row_loss)
+    else:
+        row_loss = row_loss * weight
+    total = torch.stack([row_loss.sum(), pair_weight * pair_total])
+    per_class = weight.new_zeros(logits.shape[-1]).index_add(0, labels.ranks, weight)
+    count = torch.stack([weight.sum(), (per_class[:-1] * per_class[1:]).sum()])
+    return finish(LossParts(total, count), reduction)
+
+
+def _neighbour_hinge(logits: Tensor, ranks: Tensor, weight: Tensor | None) -> Tensor:
+    """Weighted sum of the hinges over all pairs of neighbouring ranks."""
+    num_classes = logits.shape[-1]
     # step k = logit k+1 - logit k. A row of rank k is the lower of a pair by its step k, and the
     # upper of one by its step k-1; the clamps only serve rows that have no such partner.
     steps = logits.diff(dim=-1)  # (N, K-1)
-    last = steps.shape[-1] - 1
-    as_lower = steps.gather(1, labels.ranks.clamp(max=last).unsqueeze(1)).squeeze(1)  # (N,)
-    as_upper = steps.gather(1, (labels.ranks - 1).clamp(min=0).unsqueeze(1)).squeeze(1)  # (N,)
-    neighbours = labels.ranks.unsqueeze(0) - labels.ranks.unsqueeze(1) == 1  # (lower, upper)
-    pair_counts = neighbours * (weight.unsqueeze(1) * weight.unsqueeze(0))  # (N, N)
-    hinge = torch.relu(1 + as_lower.unsqueeze(1) - as_upper.unsqueeze(0))
-
-    total = torch.stack([(row_loss * weight).sum(), pair_weight * (pair_counts * hinge).sum()])
-    return finish(LossParts(total, torch.stack([weight.sum(), pair_counts.sum()])), reduction)
+    as_lower = steps.gather(1, ranks.clamp(max=num_classes - 2).unsqueeze(1))  # (N, 1)
+    as_upper = steps.gather(1, (ranks - 1).clamp(min=0).unsqueeze(1)).squeeze(1)  # (N,)
+    # Float arithmetic instead of an (N, N) mask: 0 for neighbours, huge for all other pairs.
+    numbers = ranks.to(logits.dtype)
+    others = (numbers - numbers.unsqueeze(1)).sub_(1).square_().mul_(_HUGE)  # (lower, upper)
+    hinge = (1 + as_lower - as_upper).sub_(others).relu_()
+    if weight is None:
+        return hinge.sum()
+    with without_autocast(logits.device):
+        return weight @ hinge @ weight
 
 
 def _require_one_flat_batch(logits: Tensor, reduction: str) -> None:
