@@ -29,8 +29,8 @@ demo: $(READY) ## train four methods on generated data and print a table
 test: $(READY) ## run the tests, the doctests and the code of the README
 	$(BIN)/python -m pytest
 
-test-slow: $(READY) ## run the long tests too
-	$(BIN)/python -m pytest src tests tests/slow
+test-slow: test ## run the long tests too
+	$(BIN)/python -m pytest tests/slow
 
 lint: $(READY) ## check format, style, types and the layering of the modules
 	$(BIN)/ruff format --check .

@@ -11,6 +11,7 @@ settings.register_profile(
     "echelon",
     deadline=None,
     max_examples=40,
+    derandomize=bool(os.environ.get("CI")),  # a new example fails where someone looks at it
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 settings.load_profile("echelon")
