@@ -84,7 +84,7 @@ def test_timm_with_two_heads_is_ambiguous() -> None:
     with pytest.raises(ValueError, match=r"not clear which layer.*'head', 'head_dist'"):
         convert(network, 4)
     assert isinstance(network.head, nn.Linear)  # nothing was changed
-    convert(network, 4, layer="head_dist")
+    check(convert(network, 4, layer=["head", "head_dist"]), torch.randn(2, 3, 32, 32))
 
 
 SMALL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 50}
@@ -121,14 +121,34 @@ SMALL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "v
             ),
             "score",
         ),
+        (
+            lambda: transformers.BartForSequenceClassification(
+                transformers.BartConfig(
+                    vocab_size=50,
+                    d_model=16,
+                    encoder_layers=1,
+                    decoder_layers=1,
+                    encoder_attention_heads=2,
+                    decoder_attention_heads=2,
+                    encoder_ffn_dim=16,
+                    decoder_ffn_dim=16,
+                    eos_token_id=2,
+                    pad_token_id=1,
+                    bos_token_id=0,
+                )
+            ),
+            "classification_head.out_proj",
+        ),
     ],
-    ids=["bert", "roberta", "distilbert", "gpt2"],
+    ids=["bert", "roberta", "distilbert", "gpt2", "bart"],
 )
 def test_transformers(network, layer: str) -> None:
     network = network()
     model = convert(network, 4)
     assert isinstance(network.get_submodule(layer), echelon.heads.LinearHead)
-    check(model, torch.randint(2, 50, (3, 7)))
+    tokens = torch.randint(3, 50, (3, 7))
+    tokens[:, -1] = 2  # where the sequence ends, for those that look for it
+    check(model, tokens)
 
 
 def test_device_and_dtype_are_those_of_the_layer() -> None:
@@ -196,10 +216,92 @@ def test_no_linear_layer_at_all() -> None:
         convert(nn.Sequential(nn.Conv2d(3, 4, 1)), 4)
 
 
-def test_a_final_softmax_is_refused() -> None:
-    network = nn.Sequential(nn.Linear(3, 5), nn.Softmax(-1))
-    with pytest.raises(ValueError, match=r"ends in Softmax \(layer '1'\).*remove that layer"):
+class FromForward(nn.Module):
+    """A network with a layer `fc`, and whatever forward does after or around it."""
+
+    def __init__(self, after, **children: nn.Module) -> None:
+        super().__init__()
+        self.features = nn.Linear(8, 16)
+        self.fc = nn.Linear(16, 16)
+        for name, child in children.items():
+            self.add_module(name, child)
+        self.after = after
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.after(self, torch.relu(self.features(x)))
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        nn.Sequential(nn.Linear(3, 5), nn.Softmax(-1)),
+        nn.Sequential(nn.Linear(3, 5), nn.ReLU()),
+        FromForward(lambda net, h: torch.softmax(net.fc(h), -1)),
+        FromForward(lambda net, h: nn.functional.log_softmax(net.fc(h), -1)),
+        FromForward(lambda net, h: torch.tanh(net.fc(h))),
+        FromForward(lambda net, h: net.last(net.fc(h)), last=nn.Sigmoid()),
+    ],
+)
+@pytest.mark.parametrize("how", ["found", "named"])
+def test_a_final_activation_is_refused(network: nn.Module, how: str) -> None:
+    layer = None if how == "found" else "0" if isinstance(network, nn.Sequential) else "fc"
+    with pytest.raises(ValueError, match=r"the model ends in \w+, and a head gives logits"):
+        convert(network, 4, layer=layer)
+
+
+def test_an_activation_child_of_an_untraceable_model_is_refused() -> None:
+    class Branching(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = nn.Linear(3, 5)
+            self.softmax = nn.Softmax(-1)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.softmax(self.fc(x)) if x.sum() > 0 else self.fc(x)
+
+    with pytest.raises(ValueError, match=r"ends in Softmax \(layer 'softmax'\)"):
+        convert(Branching(), 4)
+
+
+def test_a_name_does_not_win_over_what_forward_does() -> None:
+    network = FromForward(lambda net, h: net.out(torch.relu(net.fc(h))), out=nn.Linear(16, 5))
+    check(convert(network, 4), torch.randn(6, 8))
+    assert network.fc.out_features == 16
+    assert network.out.out_features == 3
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        nn.Sequential(nn.Linear(8, 16), nn.MultiheadAttention(16, 2)),
+        FromForward(lambda net, h: net.norm(net.fc(h)), norm=nn.LayerNorm(16)),
+        FromForward(lambda net, h: h + net.fc(h)),
+        FromForward(
+            lambda net, h: net.score(h).softmax(0) * net.last(h) if h.sum() > 0 else h,
+            score=nn.Linear(16, 1),
+            last=nn.Linear(16, 1),
+        ),
+    ],
+    ids=["attention", "norm", "residual", "gate"],
+)
+def test_what_does_not_end_in_a_linear_layer_is_not_guessed(network: nn.Module) -> None:
+    with pytest.raises(ValueError, match="not clear which layer"):
         convert(network, 4)
+
+
+@pytest.mark.parametrize("first", echelon.METHODS)
+@pytest.mark.parametrize("second", ["corn", "coral", "clm", "regression"])
+def test_a_model_can_be_converted_again(first: str, second: str) -> None:
+    network = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 5))
+    once = convert(network, 4, method=first)
+    check(convert(once, 4, method=second), torch.randn(6, 3))
+    alone = convert(convert(nn.Linear(3, 5), 4, method=first), 4, method=second)
+    check(alone, torch.randn(6, 3))
+
+
+def test_a_lazy_layer_is_refused_until_it_knows_its_size() -> None:
+    with pytest.raises(ValueError, match="run the model once on a batch first"):
+        convert(nn.Sequential(nn.Linear(3, 5), nn.LazyLinear(4)), 4)
 
 
 def test_a_last_layer_that_is_no_linear_one() -> None:
@@ -246,7 +348,7 @@ def test_outputs_that_are_no_logits() -> None:
             return self.fc(x), x
 
     with pytest.raises(ValueError, match=r"must return logits.*got tuple"):
-        convert(Two(), 4)(torch.zeros(2, 3))
+        convert(Two(), 4, layer="fc")(torch.zeros(2, 3))
 
 
 def test_state_can_be_saved_and_loaded() -> None:

@@ -1,5 +1,7 @@
 """What is read off a curve."""
 
+import itertools
+
 import pytest
 import torch
 from hypothesis import given
@@ -55,6 +57,18 @@ def test_ties_go_to_the_lower_rank() -> None:
     assert half.median().item() == 0
     assert half.mode().item() == 0
     assert half.decide(torch.tensor([[0.0, 1, 2], [1, 0, 1], [2, 1, 0]])).item() == 0
+
+
+def test_equal_costs_are_equal_whatever_rounding_says() -> None:
+    """With tenths, whose sums are not exact, the cheapest label is still the lowest of equals."""
+    ranks = torch.arange(6)
+    absolute = (ranks.unsqueeze(0) - ranks.unsqueeze(1)).abs()
+    for shares in itertools.product(range(6), repeat=5):
+        if sum(shares) > 10:
+            continue
+        row = torch.tensor([[*shares, 10 - sum(shares)]]) / 10
+        curve = RankCurve(row.log())
+        assert curve.decide(absolute) == curve.median(), shares
 
 
 def test_rounding_does_not_decide_a_tie() -> None:

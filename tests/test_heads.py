@@ -12,8 +12,8 @@ every_method = pytest.mark.parametrize("name", echelon.METHODS)
 
 
 @every_method
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-@pytest.mark.parametrize("num_classes", [2, 3, 17])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("num_classes", [2, 3, 17, 1000])
 def test_dtype_and_shape(name: str, dtype: torch.dtype, num_classes: int) -> None:
     method = echelon.method(name, num_classes)
     head = method.head(6, dtype=dtype)
@@ -74,6 +74,11 @@ def test_cutpoints_cannot_lose_their_order(values: list[float]) -> None:
         head.first_cutpoint.fill_(values[0])
         head.steps.copy_(torch.tensor(values[1:]))
     assert (head.cutpoints.diff() >= 0).all()
+
+
+def test_an_unknown_link_is_refused_by_the_head_too() -> None:
+    with pytest.raises(ValueError, match="link must be one of 'logit', 'probit', 'cloglog'"):
+        CutpointHead(4, 5, link="cauchit")
 
 
 def test_regression_starts_in_the_middle() -> None:

@@ -51,6 +51,26 @@ def test_any_integer_will_do() -> None:
     assert echelon.method("corn", np.int64(5)).num_classes == 5
 
 
+def test_can_be_made_where_tensors_are_not_real() -> None:
+    with torch.device("meta"):
+        assert echelon.method("corn", 5).head(3).weight.is_meta
+
+
+def test_logits_that_are_no_tensor() -> None:
+    with pytest.raises(ValueError, match="logits must be a tensor; got ndarray"):
+        echelon.method("corn", 5).loss(np.zeros((3, 4)), torch.tensor([0, 1, 2]))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_functions_refuse_shapes_without_classes(name: str) -> None:
+    loss, ranks = METHODS[name].loss, torch.zeros(3, dtype=torch.long)
+    more = {"num_classes": 5} if name == "regression" else {}
+    with pytest.raises(ValueError, match="last dimension"):
+        loss(torch.tensor(1.0), ranks, **more)
+    with pytest.raises(ValueError, match=r"at least 2 classes|needs logits"):
+        loss(torch.zeros(3, 0), ranks, **more)
+
+
 def test_equal_when_made_alike() -> None:
     one = echelon.method("clm", 5, link="probit")
     assert one == echelon.method("clm", 5, link="probit")

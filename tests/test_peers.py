@@ -66,6 +66,8 @@ def test_targets_follow_the_logits_to_their_device() -> None:
         made = echelon.method(name, 5)
         curve = made.curve(logits[:, : made.num_logits])
         assert curve.log_probabilities.device.type == "meta"
+        # mixing devices raises, so that a loss which gets through has all its targets on one
+        assert made.loss(logits[:, : made.num_logits], ranks).device.type == "meta"
     with pytest.raises(ValueError, match="logits are on meta and ranks on cpu; move the ranks"):
         corn_loss(logits[:, :4], ranks.new_zeros(3, device="cpu"))
 

@@ -1,17 +1,38 @@
 """Turning an existing classifier into an ordinal model: a head in place of its last layer."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from torch import Tensor, fx, nn
 
 from echelon.curve import RankCurve
 from echelon.functional import LossParts
+from echelon.heads import CutpointHead, RegressionHead, SharedWeightHead
 from echelon.methods import Method, method
 
 # Names under which torchvision, timm and transformers keep the output layer of a classifier.
-_OUTPUT_NAMES = frozenset({"classifier", "fc", "head", "heads", "out_proj", "output", "score"})
-_FINAL_ACTIVATIONS = (nn.Softmax, nn.LogSoftmax, nn.Sigmoid, nn.LogSigmoid, nn.Softmin)
+_OUTPUT_NAMES = frozenset(
+    {
+        "classification_head",
+        "classifier",
+        "fc",
+        "head",
+        "heads",
+        "logits_proj",
+        "out_proj",
+        "output",
+        "score",
+    }
+)
+_HEADS = (SharedWeightHead, CutpointHead, RegressionHead)
+_REPLACEABLE = (nn.Linear, *_HEADS)
+_TRANSPARENT = (nn.Dropout, nn.Identity, nn.Flatten)
+_TRANSPARENT_CALLS = frozenset({"dropout", "flatten", "squeeze", "view", "reshape", "contiguous"})
+# What turns logits into something else.
+_ACTIVATIONS = frozenset(
+    {"softmax", "logsoftmax", "softmin", "sigmoid", "logsigmoid", "relu", "tanh", "softplus",
+     "gelu", "silu", "elu", "leakyrelu", "hardtanh", "hardsigmoid", "softmax2d", "relu6"}
+)  # fmt: skip
 _LISTED = 12
 
 
@@ -66,7 +87,7 @@ def convert(
     num_classes: int,
     method: str | Method = "corn",
     *,
-    layer: str | None = None,
+    layer: str | Sequence[str] | None = None,
     **options: Any,
 ) -> OrdinalModel:
     """Put an ordinal head in the place of a classifier's last linear layer.
@@ -82,8 +103,9 @@ def convert(
     num_classes : int
         K, the number of ranks.
     method : str or Method
-    layer : str, optional
-        Name of the layer to replace, as in ``model.named_modules()``.
+    layer : str or sequence of str, optional
+        Name of the layer to replace, as in ``model.named_modules()``; several names where a
+        network puts several heads together.
     **options
         Options of the method.
 
@@ -98,19 +120,34 @@ def convert(
     torch.Size([8])
     """
     chosen = _as_method(method, num_classes, options)
-    name = _named_layer(model, layer) if layer is not None else _find_output_layer(model)
-    old = model.get_submodule(name)
-    assert isinstance(old, nn.Linear)
-    head = chosen.head(old.in_features, device=old.weight.device, dtype=old.weight.dtype)
-    head.train(old.training)
-    if old is model:
-        return OrdinalModel(head, chosen)
+    if isinstance(model, OrdinalModel):
+        model = model.network
+    names = [_find_output_layer(model)] if layer is None else _named_layers(model, layer)
+    for name in names:
+        old = model.get_submodule(name)
+        head = _head_for(old, chosen, name)
+        if old is model:
+            return OrdinalModel(head, chosen)
+        _replace(model, old, head)
+    return OrdinalModel(model, chosen)
+
+
+def _head_for(old: nn.Module, chosen: Method, name: str) -> nn.Module:
+    if isinstance(old, nn.LazyLinear):
+        raise ValueError(
+            f"layer {name!r} does not know its size yet; run the model once on a batch first"
+        )
+    assert isinstance(old, _REPLACEABLE)
+    like = next(old.parameters())
+    return chosen.head(old.in_features, device=like.device, dtype=like.dtype).train(old.training)
+
+
+def _replace(model: nn.Module, old: nn.Module, head: nn.Module) -> None:
     # A layer may be registered in several places: it is replaced in all of them.
     for parent in list(model.modules()):
         for child_name, child in list(parent._modules.items()):  # named_children drops repeats
             if child is old:
                 setattr(parent, child_name, head)
-    return OrdinalModel(model, chosen)
 
 
 def _as_method(given: str | Method, num_classes: int, options: dict[str, Any]) -> Method:
@@ -124,37 +161,57 @@ def _as_method(given: str | Method, num_classes: int, options: dict[str, Any]) -
     return given
 
 
-def _named_layer(model: nn.Module, name: str) -> str:
-    linear = dict(_linear_layers(model))
-    if name not in linear:
-        raise ValueError(f"the model has no linear layer {name!r}; it has: {_listed(list(linear))}")
-    return name
+def _named_layers(model: nn.Module, layer: str | Sequence[str]) -> list[str]:
+    names = [layer] if isinstance(layer, str) else list(layer)
+    known = _replaceable_layers(model)
+    for name in names:
+        if name not in known:
+            raise ValueError(f"the model has no linear layer {name!r}; it has: {_listed(known)}")
+    traced = _trace_output(model)
+    if traced is not None and traced.activation is not None:
+        _refuse_activation(traced.activation)
+    return names
 
 
 def _find_output_layer(model: nn.Module) -> str:
-    everything = [name for name, _ in _linear_layers(model)]
-    if not everything:
+    known = _replaceable_layers(model)
+    if not known:
         raise ValueError(
             "the model has no nn.Linear layer to replace; build one with "
             "echelon.method(...).head(in_features) and put it on the features"
         )
+    # What the forward pass does is the best evidence; what layers are called is the next best.
+    traced = _trace_output(model)
+    if traced is not None and traced.activation is not None:
+        _refuse_activation(traced.activation)
+    if traced is not None and traced.layer is not None:
+        return traced.layer
     declared = _declared_classifier(model)
-    candidates = declared or _last_layers(model)
-    if len(candidates) != 1 and not declared:
-        traced = _traced_output(model)
-        candidates = [traced] if traced is not None else candidates
+    candidates = declared or ([] if traced is not None else _last_layers(model))
     if len(candidates) == 1:
         return candidates[0]
     raise ValueError(
         f"it is not clear which layer of {type(model).__name__} is its last one; say it with "
-        f"layer=..., one of: {_listed(candidates or everything)}"
+        f"layer=..., one of: {_listed(candidates or known)}"
     )
 
 
-def _linear_layers(model: nn.Module) -> Iterator[tuple[str, nn.Linear]]:
+def _refuse_activation(name: str) -> None:
+    raise ValueError(f"the model ends in {name}, and a head gives logits; remove that first")
+
+
+def _replaceable_layers(model: nn.Module) -> list[str]:
+    """Names of linear layers and heads; the layers inside a head do not count."""
+    names: list[str] = []
+    heads: list[str] = []
     for name, module in model.named_modules():
-        if isinstance(module, nn.Linear):
-            yield name, module
+        if any(name.startswith(f"{head}.") or not head for head in heads):
+            continue
+        if isinstance(module, _HEADS):
+            heads.append(name)
+        if isinstance(module, _REPLACEABLE):
+            names.append(name)
+    return names
 
 
 def _declared_classifier(model: nn.Module) -> list[str]:
@@ -164,48 +221,74 @@ def _declared_classifier(model: nn.Module) -> list[str]:
         return []
     classifier = get_classifier()
     layers = classifier if isinstance(classifier, (tuple, list)) else (classifier,)
-    return [name for name, module in _linear_layers(model) if any(module is one for one in layers)]
+    return [
+        name
+        for name in _replaceable_layers(model)
+        if any(model.get_submodule(name) is one for one in layers)
+    ]
 
 
 def _last_layers(module: nn.Module, prefix: str = "") -> list[str]:
-    """Linear layers that may be the last, going down from the module by order and by name."""
-    if isinstance(module, nn.Linear):
+    """Linear layers that may be the last, going down by order and by name.
+
+    Outside an nn.Sequential the order of registration need not be the order of use, so a child
+    is taken only if it has the name of an output layer and was registered last.
+    """
+    if isinstance(module, _REPLACEABLE):
         return [prefix]
-    children = [
-        (name, child)
-        for name, child in module.named_children()
-        if isinstance(child, _FINAL_ACTIVATIONS) or next(child.parameters(), None) is not None
-    ]
-    if not isinstance(module, nn.Sequential):
-        # Outside a Sequential the order of registration need not be the order of use.
-        trained = [pair for pair in children if not isinstance(pair[1], _FINAL_ACTIVATIONS)]
-        children = [(name, child) for name, child in trained if name in _OUTPUT_NAMES]
-        if not children and len(trained) == 1:
-            children = trained
-    found: list[str] = []
-    for name, child in children[-1:] if isinstance(module, nn.Sequential) else children:
-        full_name = f"{prefix}.{name}" if prefix else name
-        if isinstance(child, _FINAL_ACTIVATIONS):
-            raise ValueError(
-                f"the model ends in {type(child).__name__} (layer {full_name!r}), and a head gives "
-                f"logits; remove that layer first"
-            )
-        found += _last_layers(child, full_name)
-    return found
+    if isinstance(module, nn.MultiheadAttention):
+        return []
+    children = list(module.named_children())
+    for name, child in children:
+        if type(child).__name__.lower() in _ACTIVATIONS - {"relu", "gelu", "silu", "tanh"}:
+            _refuse_activation(f"{type(child).__name__} (layer {name!r})")
+    trained = [pair for pair in children if next(pair[1].parameters(), None) is not None]
+    if not trained:
+        return []
+    name, child = trained[-1]
+    if len(trained) > 1 and not isinstance(module, nn.Sequential) and name not in _OUTPUT_NAMES:
+        return []
+    return _last_layers(child, f"{prefix}.{name}" if prefix else name)
 
 
-def _traced_output(model: nn.Module) -> str | None:
-    """The linear layer whose result the model returns, where its forward can be traced."""
+class _Output(NamedTuple):
+    """What a traced forward pass returns: a layer's result, an activation's, or something else."""
+
+    layer: str | None
+    activation: str | None
+
+
+class _Tracer(fx.Tracer):
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        return isinstance(m, _REPLACEABLE) or super().is_leaf_module(m, module_qualified_name)
+
+
+def _trace_output(model: nn.Module) -> _Output | None:
+    """Follow the result of the forward pass back to where it comes from; None if untraceable."""
     try:
-        graph = fx.Tracer().trace(model)
+        graph = _Tracer().trace(nn.Sequential(model))
     except Exception:  # tracing runs the model's own code, which may fail in any way
         return None
     (output,) = (node for node in graph.nodes if node.op == "output")
-    source = output.args[0]
-    if isinstance(source, fx.Node) and source.op == "call_module":
-        name = str(source.target)
-        return name if isinstance(model.get_submodule(name), nn.Linear) else None
-    return None
+    node = output.args[0]
+    while isinstance(node, fx.Node):
+        if node.op == "call_module":
+            name = str(node.target).removeprefix("0").removeprefix(".")
+            module = model.get_submodule(name)
+            if isinstance(module, _REPLACEABLE):
+                return _Output(name, None)
+            if not isinstance(module, _TRANSPARENT):
+                kind = type(module).__name__
+                return _Output(None, kind if kind.lower() in _ACTIVATIONS else None)
+        elif node.op in ("call_function", "call_method"):
+            kind = str(getattr(node.target, "__name__", node.target))
+            if kind not in _TRANSPARENT_CALLS:
+                plain = kind.replace("_", "").lower()
+                return _Output(None, kind if plain in _ACTIVATIONS else None)
+        else:
+            break
+        node = node.args[0]
+    return _Output(None, None)
 
 
 def _listed(names: list[str]) -> str:

@@ -6,6 +6,8 @@ the whole prediction computes it in float32 also under autocast: bfloat16 cannot
 rank 201.
 """
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -67,6 +69,7 @@ class SharedWeightHead(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
+        self.in_features = in_features
         self.score = nn.Linear(in_features, 1, bias=False, device=device, dtype=dtype)
         self.bias = nn.Parameter(torch.empty(num_classes - 1, device=device, dtype=dtype))
         self._start()
@@ -115,6 +118,7 @@ class CutpointHead(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
+        self.in_features = in_features
         self.link: Link = link
         self.score = nn.Linear(in_features, 1, bias=False, device=device, dtype=dtype)
         self.first_cutpoint = nn.Parameter(torch.empty(1, device=device, dtype=dtype))
@@ -172,6 +176,7 @@ class RegressionHead(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
+        self.in_features = in_features
         self.num_classes = num_classes
         self.value = nn.Linear(in_features, 1, device=device, dtype=dtype)
         self.log_sigma = nn.Parameter(torch.empty(1, device=device, dtype=dtype))
@@ -186,7 +191,7 @@ class RegressionHead(nn.Module):
         variance = (self.num_classes**2 - 1) / 12
         with torch.no_grad():
             self.value.bias.fill_((self.num_classes - 1) / 2)
-            self.log_sigma.fill_(variance).log_().div_(2)
+            self.log_sigma.fill_(math.log(variance) / 2)
 
     def forward(self, features: Tensor) -> Tensor:
         """Logits (..., 2) of features (..., in_features): the value and log_sigma."""

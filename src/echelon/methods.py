@@ -183,7 +183,8 @@ class Method:
         self._loss_options = _accepted(self.spec.loss, given)
         self._curve_options = _accepted(self.spec.log_probabilities, given)
         # The loss itself judges the values of the options, before anything is trained.
-        self.loss(torch.zeros(1, self.num_logits), torch.zeros(1, dtype=torch.long))
+        zeros = torch.zeros(1, self.num_logits, device="cpu")
+        self.loss(zeros, torch.zeros(1, dtype=torch.long, device="cpu"))
 
     def __repr__(self) -> str:
         options = "".join(f", {name}={value!r}" for name, value in self.options.items())
@@ -282,6 +283,8 @@ class Method:
         return {**self._loss_options, "task_weight": task_weight}
 
     def _checked(self, logits: Tensor) -> Tensor:
+        if not isinstance(logits, Tensor):
+            raise ValueError(f"logits must be a tensor; got {type(logits).__name__}")
         if logits.dim() == 0 or logits.shape[-1] != self.num_logits:
             raise ValueError(
                 f"{self.name} with {self.num_classes} classes needs logits (..., "

@@ -46,6 +46,31 @@ def test_never_contradicts_itself(
         assert (curve.crossings() == 0).all()
 
 
+@pytest.mark.parametrize("case", [c for c in CASES if c.name in ("clm", "regression")], ids=str)
+@given(
+    num_classes=st.sampled_from([3, 5, 20, 300]),
+    score=st.floats(-1.5, 1.5),
+    spread=st.floats(-30, 30),
+    seed=seeds,
+)
+def test_is_a_distribution_whatever_the_head_has_learnt(
+    case: Case, num_classes: int, score: float, spread: float, seed: int
+) -> None:
+    """Cutpoints far apart or close together, spreads wide or narrow, scores right among them."""
+    torch.manual_seed(seed)
+    method = case.method(num_classes)
+    if case.name == "regression":
+        cut = torch.randint(num_classes - 1, (8, 1)) + 0.5
+        logits = torch.cat([cut * (1 + 1e-7 * torch.randn(8, 1)), torch.full((8, 1), spread)], 1)
+    else:
+        steps = torch.randn(8, num_classes - 2) * 3 + spread / 2
+        through = torch.nn.functional.softplus(steps).cumsum(-1)
+        picked = through.gather(1, torch.randint(num_classes - 2, (8, 1)))
+        logits = torch.cat([score - picked, steps], 1)
+    sums = method.curve(logits).probabilities.double().sum(-1)
+    torch.testing.assert_close(sums, torch.ones_like(sums), rtol=0, atol=1e-6)
+
+
 def test_only_the_papers_inconsistent_methods_may_cross() -> None:
     assert [name for name, spec in echelon.METHODS.items() if spec.can_cross] == ["ornn", "coral"]
 

@@ -184,6 +184,27 @@ def test_ignored_rows_may_hold_anything(case: Case, rubbish: float) -> None:
 
 
 @every_case
+@pytest.mark.parametrize("soft", [False, True])
+def test_rows_of_weight_zero_may_hold_anything(case: Case, soft: bool) -> None:
+    if soft and case.is_flat:
+        return
+    batch = make_batch(case)
+    weight = torch.ones(12)
+    weight[4:] = 0
+    target = torch.rand(12, 5).softmax(-1) if soft else batch.ranks
+    expected = batch.method.loss(batch.logits[:4], target[:4])
+    if soft:
+        target[4:] = 0  # padding that is no distribution
+    logits = batch.logits.detach().clone()
+    logits[4:] = float("nan")
+    logits.requires_grad_()
+    loss = batch.method.loss(logits, target, sample_weight=weight)
+    torch.testing.assert_close(loss, expected)
+    loss.backward()
+    assert torch.isfinite(logits.grad).all()
+
+
+@every_case
 @pytest.mark.parametrize("empty", ["all ignored", "all weights 0", "no rows"])
 def test_nothing_to_learn_from_is_a_loss_of_zero(case: Case, empty: str) -> None:
     batch = make_batch(case)
@@ -348,6 +369,7 @@ def test_a_rank_outside_is_named(case: Case, wrong: int) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"reduction": "parts"}, "reduction must be one of 'mean', 'sum', 'none'; got 'parts'"),
         ({"reduction": "median"}, "reduction must be one of 'mean', 'sum', 'none'; got 'median'"),
         (
             {"sample_weight": torch.ones(3)},

@@ -121,15 +121,45 @@ def test_task_weight_is_part_of_the_count_of_pairs_only() -> None:
     torch.testing.assert_close(conditional.count, (active * weight).sum())
 
 
+@pytest.mark.parametrize("normaliser", ["pairs", "rows", "per_task"])
+@pytest.mark.parametrize("loss", [ornn_loss, corn_loss])
+def test_nothing_but_tasks_of_weight_zero_is_a_loss_of_zero(loss, normaliser: str) -> None:
+    logits, ranks = torch.randn(6, 4, requires_grad=True), torch.zeros(6, dtype=torch.long)
+    for weight in ([0.0, 0, 0, 0], [0.0, 1, 1, 1]):
+        if loss is ornn_loss and any(weight):
+            continue  # where all tasks are active, something is left
+        found = loss(logits, ranks, task_weight=weight, normaliser=normaliser)
+        assert found == 0
+        assert torch.equal(torch.autograd.grad(found, logits)[0], torch.zeros(6, 4))
+
+
+def test_parts_can_be_summed() -> None:
+    logits, ranks = torch.randn(6, 4), torch.arange(6) % 5
+    parts = [loss_parts(corn_loss, logits[i : i + 2], ranks[i : i + 2]) for i in (0, 2, 4)]
+    torch.testing.assert_close(sum(parts).mean(), corn_loss(logits, ranks))
+
+
 @pytest.mark.parametrize("name", ["ornn", "coral"])
 @given(logits=st.data())
 def test_the_median_is_the_papers_count(name: str, logits: st.DataObject) -> None:
     # Values within rounding of 0, other than 0 itself, have no definite side of 0.5.
-    values = finite.filter(lambda z: z == 0 or abs(z) > 1e-4)
-    tasks = logits.draw(st.integers(1, 12))
+    values = finite.filter(lambda z: z == 0 or abs(z) > 1e-5)
+    tasks = logits.draw(st.sampled_from([1, 2, 5, 12, 999]))
     raw = torch.from_numpy(logits.draw(arrays("float32", (4, tasks), elements=values)))
     curve = method(name, num_classes=tasks + 1).curve(raw)
     assert torch.equal(curve.median(), (torch.sigmoid(raw) > 0.5).sum(-1))
+
+
+def test_many_exceedances_just_above_one_half_all_count() -> None:
+    raw = torch.full((1, 999), -5.0)
+    raw[0, :500] = 1e-5
+    assert method("ornn", num_classes=1000).curve(raw).median().item() == 500
+
+
+def test_equal_exceedances_have_a_gradient() -> None:
+    raw = torch.zeros(1, 3, requires_grad=True)
+    method("coral", num_classes=4).curve(raw).mean().sum().backward()
+    torch.testing.assert_close(raw.grad.sum(), torch.tensor(0.75))  # 3 sigmoids of slope 1/4
 
 
 def test_sorting_repairs_a_contradiction() -> None:

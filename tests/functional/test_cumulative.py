@@ -53,6 +53,14 @@ def test_cloglog_is_clamped_beyond_80() -> None:
         assert torch.isfinite(far).all()
 
 
+def test_the_mean_of_a_large_batch_is_finite_where_its_rows_are() -> None:
+    logits = torch.tensor([[81.0, 0, 0]]).repeat(8192, 1).requires_grad_()
+    made = method("clm", 4, link="cloglog")
+    loss = made.loss(logits, torch.full((8192,), 3))
+    assert loss.item() == pytest.approx(math.exp(80), rel=1e-5)
+    assert loss.dtype == torch.float32
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_normal_tail_has_the_right_value_and_gradient(dtype: torch.dtype) -> None:
     x = torch.tensor([-1e4, -300, -50, -15.01, -14.99, -5, 0, 5, 40], dtype=dtype)
@@ -79,7 +87,8 @@ def test_normal_interval_is_continuous_over_its_branches(lower: float, log_width
 
     def piece(offset: float, share: float) -> torch.Tensor:
         return log_normal_interval(
-            start + offset, torch.tensor(width * share).double(),
+            start + offset,
+            start + offset + width * share, torch.tensor(width * share).double(),
             torch.tensor(log_width + math.log(share)).double(),
         )  # fmt: skip
 

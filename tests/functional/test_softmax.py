@@ -86,8 +86,8 @@ def test_cnnpor_gives_two_ratios() -> None:
     ("options", "message"),
     [
         ({"distance": "cubic"}, "distance must be one of 'absolute', 'squared'; got 'cubic'"),
-        ({"temperature": 0.0}, "temperature must be greater than 0; got 0.0"),
-        ({"temperature": float("nan")}, "temperature must be greater than 0; got nan"),
+        ({"temperature": 0.0}, "temperature must be a number of at least 1e-06; got 0.0"),
+        ({"temperature": float("nan")}, "temperature must be a number.*got nan"),
     ],
 )
 def test_sord_refuses_what_it_cannot_do(options: dict[str, object], message: str) -> None:
@@ -98,5 +98,5 @@ def test_sord_refuses_what_it_cannot_do(options: dict[str, object], message: str
 
 
 def test_cnnpor_refuses_a_negative_pair_weight() -> None:
-    with pytest.raises(ValueError, match="pair_weight must be at least 0; got -1"):
+    with pytest.raises(ValueError, match="pair_weight must be a number of at least 0; got -1"):
         method("cnnpor", 3, pair_weight=-1)

@@ -1,13 +1,15 @@
 """Pure tensor functions: the losses, and how logits become log-probabilities.
 
 Every loss takes `logits` (..., J) and `ranks` (...), integers from 0 to K-1; leading dimensions may
-be a batch, a sequence, a dense map. What all of them share:
+be a batch, a sequence, a dense map. What all of them share, but for :func:`cnnpor_loss`, which
+couples the rows of a batch and takes neither extra dimensions nor soft labels nor
+``reduction="none"``:
 
 `ranks`
     Instead of integers (...), floats (..., K) are soft labels, a distribution over the ranks for
     each row: the loss is then the expected loss, and a row counts as its expected count.
 `sample_weight` (...)
-    What each row counts for. A weight of 0 is the same as leaving the row out.
+    What each row counts for. A weight of 0 is the same as leaving the row out, whatever its logits.
 `class_weight` (K,)
     The same by rank; both may be given.
 `ignore_index`

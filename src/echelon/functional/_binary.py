@@ -207,7 +207,7 @@ def corn_without_subsets_loss(
     if mask not in _MASKS:
         raise ValueError(f"mask must be one of {', '.join(map(repr, _MASKS))}; got {mask!r}")
     if mask == "published":
-        num_classes = logits.shape[-1] + 1
+        num_classes = as_float(logits).shape[-1] + 1
         if class_weight is None:
             class_weight = [1.0] * num_classes
         given = as_weights(class_weight, "class_weight", (num_classes,), as_float(logits))
@@ -299,7 +299,7 @@ def _masked_bce(
         raise ValueError(
             f"normaliser must be one of {', '.join(map(repr, _NORMALISERS))}; got {normaliser!r}"
         )
-    num_tasks = logits.shape[-1]
+    num_tasks = as_float(logits).shape[-1]
     logits, labels = read(
         logits,
         ranks,
@@ -389,5 +389,6 @@ def _reduce_per_task(
     if reduction == "sum":
         return total.sum()
     # The share of a task in the outer mean goes into its total: parts are divided and summed.
-    share = total / (num_tasks if per_task is None else per_task.sum())
+    shares = total.new_tensor(num_tasks) if per_task is None else per_task.sum()
+    share = total / shares.masked_fill(shares == 0, 1)
     return finish(LossParts(share, active.reshape(-1, num_tasks).sum(0)), reduction)

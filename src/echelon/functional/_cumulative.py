@@ -15,7 +15,7 @@ from echelon.functional._intervals import (
     softplus,
 )
 from echelon.functional._labels import Weights, read, reduce_terms
-from echelon.functional._precision import as_float
+from echelon.functional._precision import as_float, wide
 
 Link = Literal["logit", "probit", "cloglog"]
 
@@ -53,14 +53,17 @@ def clm_loss(
     logits, labels = read(
         logits,
         ranks,
-        logits.shape[-1] + 1,
+        as_float(logits).shape[-1] + 1,
         sample_weight=sample_weight,
         class_weight=class_weight,
         ignore_index=ignore_index,
         reduction=reduction,
     )
     row_loss = -labels.expectation(clm_log_probabilities(logits, link=link))
-    return reduce_terms(row_loss, labels, reduction)
+    if link != "cloglog" or reduction != "mean":
+        return reduce_terms(row_loss, labels, reduction)
+    # Rows may lose up to exp(80), so that the sum of a large batch needs more room than its mean.
+    return reduce_terms(wide(row_loss), labels, reduction).to(logits.dtype)
 
 
 def clm_log_probabilities(logits: Tensor, *, link: Link = "logit") -> Tensor:
@@ -85,12 +88,13 @@ def clm_log_probabilities(logits: Tensor, *, link: Link = "logit") -> Tensor:
     >>> clm_log_probabilities(torch.tensor([[0.0, 1.0]])).exp()
     tensor([[0.5000, 0.2881, 0.2119]])
     """
-    if link not in _LINKS:
-        raise ValueError(f"link must be one of {', '.join(map(repr, _LINKS))}; got {link!r}")
+    _require_link(link)
     logits = as_float(logits)
     first, steps = logits[..., :1], logits[..., 1:]  # (..., 1), (..., K-2)
     widths = softplus(steps)
-    distances = torch.cat([first, first + widths.cumsum(-1)], -1)  # cutpoint_k - score, (..., K-1)
+    # cutpoint_k - score, (..., K-1): where a large score cancels a large cutpoint, nothing is lost
+    sums = (wide(first) + wide(widths).cumsum(-1)).to(logits.dtype)
+    distances = torch.cat([first, sums], -1)
     lower, upper = distances[..., :-1], distances[..., 1:]  # (..., K-2) each, of the middle ranks
     last = distances[..., -1:]
     if link == "logit":
@@ -98,7 +102,7 @@ def clm_log_probabilities(logits: Tensor, *, link: Link = "logit") -> Tensor:
         middle = logsigmoid(-lower) + logsigmoid(upper) + logsigmoid(steps)
         return torch.cat([logsigmoid(first), middle, logsigmoid(-last)], -1)
     if link == "probit":
-        middle = log_normal_interval(lower, widths, log_softplus(steps))
+        middle = log_normal_interval(lower, upper, widths, log_softplus(steps))
         ends = log_normal_cdf(first), log_normal_cdf(-last)
         return torch.cat([ends[0], middle, ends[1]], -1)
     # exp(upper) - exp(lower) = exp(lower + step), as exp(softplus(step)) - 1 = exp(step)
@@ -188,8 +192,8 @@ def regression_log_probabilities(logits: Tensor, *, num_classes: int) -> Tensor:
     inverse = torch.exp(-log_sigma)
     cuts = torch.arange(num_classes - 1, device=logits.device, dtype=logits.dtype) + 0.5
     distances = (cuts - value) * inverse  # (..., K-1)
-    lower = distances[..., :-1]  # (..., K-2)
-    middle = log_normal_interval(lower, inverse.expand_as(lower), -log_sigma.expand_as(lower))
+    lower, upper = distances[..., :-1], distances[..., 1:]  # (..., K-2) each
+    middle = log_normal_interval(lower, upper, inverse, -log_sigma)
     first = log_normal_cdf(distances[..., :1])
     last = log_normal_cdf(-distances[..., -1:])
     return torch.cat([first, middle, last], -1)
@@ -197,6 +201,7 @@ def regression_log_probabilities(logits: Tensor, *, num_classes: int) -> Tensor:
 
 def link_quantile(probability: Tensor, link: Link) -> Tensor:
     """The inverse of a link's distribution function: where P(y <= k) has this value."""
+    _require_link(link)
     if link == "logit":
         return torch.logit(probability)
     if link == "probit":
@@ -205,8 +210,13 @@ def link_quantile(probability: Tensor, link: Link) -> Tensor:
     return torch.log(-torch.log1p(-probability))
 
 
+def _require_link(link: str) -> None:
+    if link not in _LINKS:
+        raise ValueError(f"link must be one of {', '.join(map(repr, _LINKS))}; got {link!r}")
+
+
 def _require_value_and_spread(logits: Tensor) -> None:
-    if logits.dim() == 0 or logits.shape[-1] != 2:
+    if as_float(logits).shape[-1] != 2:
         raise ValueError(
             f"regression needs logits (..., 2), the value and log_sigma, as RegressionHead gives; "
             f"got {tuple(logits.shape)}"

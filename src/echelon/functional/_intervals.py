@@ -20,11 +20,11 @@ _MAX_EXPONENT = 80.0  # exp(80) = 5.5e34 still fits float32
 
 
 def log1mexp(x: Tensor) -> Tensor:
-    """log(1 - exp(-x)) for x >= 0; -inf at 0."""
-    small = x < _LOG_2
-    near = torch.log(-torch.expm1(-torch.where(small, x, _LOG_2)))
+    """log(1 - exp(-x)) for x >= 0; -inf, without a gradient, at 0."""
+    nothing, small = x <= 0, x < _LOG_2
+    near = torch.log(-torch.expm1(-torch.where(small & ~nothing, x, _LOG_2)))
     far = torch.log1p(-torch.exp(-torch.where(small, _LOG_2, x)))
-    return torch.where(small, near, far)
+    return torch.where(nothing, -math.inf, torch.where(small, near, far))
 
 
 def softplus(x: Tensor) -> Tensor:
@@ -54,16 +54,18 @@ def log_normal_cdf(x: Tensor) -> Tensor:
     return torch.where(in_tail, tail, near)
 
 
-def log_normal_interval(lower: Tensor, width: Tensor, log_width: Tensor) -> Tensor:
-    """log of the standard normal probability of [lower, lower + width], for width > 0.
+def log_normal_interval(lower: Tensor, upper: Tensor, width: Tensor, log_width: Tensor) -> Tensor:
+    """log of the standard normal probability of [lower, upper], of a width > 0.
 
-    `log_width` is asked for because the width itself may underflow while its logarithm does not.
+    All four are asked for because neither can be had from the others: the difference of the ends
+    loses a small width, a sum loses a small end, and the width may underflow while its logarithm
+    does not.
     """
-    middle = lower + width / 2
+    middle = (lower + upper) / 2
     # By symmetry the interval can be moved to the left tail, where logarithms are exact.
     mirrored = middle > 0
-    upper = torch.where(mirrored, -lower, lower + width)  # |upper| <= |lower| from here on
-    lower = torch.where(mirrored, -(lower + width), lower)
+    # |upper| <= |lower| from here on
+    lower, upper = torch.where(mirrored, -upper, lower), torch.where(mirrored, -lower, upper)
 
     # A narrow interval: its width times the density in the middle, and two terms of the series.
     narrow = width * middle.abs().clamp(min=1) < _SMALL_STEP

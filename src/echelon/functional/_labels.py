@@ -16,7 +16,7 @@ from echelon.functional._precision import as_float
 Weights = Tensor | Sequence[float]
 
 _REDUCTIONS = ("mean", "sum", "none")
-_PARTS = "parts"  # how loss_parts() asks a loss not to divide; not for users
+_PARTS = "_parts"  # how loss_parts() asks a loss not to divide; not for users
 _KNOWN_REDUCTIONS = frozenset({*_REDUCTIONS, _PARTS})
 _INTEGERS = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
 
@@ -94,6 +94,10 @@ class LossParts:
     def __add__(self, other: "LossParts") -> "LossParts":
         return LossParts(self.total + other.total, self.count + other.count)
 
+    def __radd__(self, other: Any) -> "LossParts":
+        # sum() starts from 0
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
     def mean(self) -> Tensor:
         """The ratio; 0 where nothing counts, so that a batch of ignored rows is harmless."""
         return (self.total / self.count.masked_fill(self.count == 0, 1)).sum()
@@ -124,6 +128,8 @@ def read(
         raise ValueError(
             f"reduction must be one of {', '.join(map(repr, _REDUCTIONS))}; got {reduction!r}"
         )
+    if num_classes < 2:
+        raise ValueError(f"logits must be for at least 2 classes; got {tuple(logits.shape)}")
     logits = as_float(logits)
     batch_shape = logits.shape[:-1]
     if not isinstance(ranks, Tensor):
@@ -146,7 +152,11 @@ def read(
                 "ignore_index needs integer ranks; give soft labels that must not count a "
                 "sample_weight of 0"
             )
-        mass = _checked_distribution(ranks.to(logits.dtype))
+        mass = ranks.to(logits.dtype)
+        if weight is not None:
+            dead = (weight == 0).unsqueeze(-1)
+            logits, mass = logits.masked_fill(dead, 0.0), mass.masked_fill(dead, 1 / num_classes)
+        mass = _checked_distribution(mass)
         return logits, Labels(None, mass if per_class is None else mass * per_class, weight)
 
     if ranks.shape != batch_shape:
@@ -160,14 +170,15 @@ def read(
     if ignore_index is not None:
         keep = ranks != ignore_index
         ranks = ranks.masked_fill(~keep, 0)
-        # Padding may hold anything, infinities and NaN included: it must not reach the gradient.
-        logits = logits.masked_fill(~keep.unsqueeze(-1), 0.0)
         kept = keep.to(logits.dtype)
         weight = kept if weight is None else torch.where(keep, weight, 0.0)
     ranks = _checked_ranks(ranks, num_classes, ignore_index)
     if per_class is not None:
         of_row = per_class[ranks]
         weight = of_row if weight is None else weight * of_row
+    if weight is not None:
+        # Such a row may hold anything, NaN included: its logits must not reach loss or gradient.
+        logits = logits.masked_fill((weight == 0).unsqueeze(-1), 0.0)
     return logits, Labels(ranks, None, weight)
 
 
@@ -176,12 +187,12 @@ def reduce_terms(
 ) -> Tensor:
     """Reduce losses of rows, (...), or of rows and tasks, (..., J).
 
-    `row_count` (...), at least 1, is what a row of weight 1 counts in a mean; without it a row
-    counts 1, or the mass of its soft label.
+    `row_count` (...) is what a row of weight 1 counts in a mean: whole numbers of at least 1, or
+    any floats. Without it a row counts 1, or the mass of its soft label.
     """
     if row_count is None:
         row_count = labels.row_count()
-    if reduction == "mean" and labels.always_counts():
+    if reduction == "mean" and labels.always_counts() and not _may_be_zero(row_count):
         # The common case, kept short: every operator here costs microseconds.
         return terms.sum() / (labels.num_rows() if row_count is None else row_count.sum())
     # One sum over everything is quicker than one per row, so rows are summed only where needed.
@@ -197,6 +208,10 @@ def reduce_terms(
         return total
     count = total.new_full((), labels.num_rows()) if row_count is None else row_count.sum()
     return finish(LossParts(total, count.to(total.dtype)), reduction)
+
+
+def _may_be_zero(row_count: Tensor | None) -> bool:
+    return row_count is not None and row_count.is_floating_point()
 
 
 def finish(parts: LossParts, reduction: str) -> Tensor:
@@ -217,6 +232,7 @@ def loss_parts(
     Parameters
     ----------
     loss : one of the loss functions of this package
+        CNNPOR's pairs are those within a batch: pairs across batches are in no part.
     logits : Tensor, shape (..., J)
     ranks : Tensor, shape (...) or (..., K)
     **options
@@ -256,14 +272,14 @@ def _require_soft_shape(ranks: Tensor, batch_shape: torch.Size, num_classes: int
 
 def _checked_ranks(ranks: Tensor, num_classes: int, ignore_index: int | None) -> Tensor:
     if torch.compiler.is_compiling():
-        checked: Tensor = _rank_check_op(ranks, num_classes)
+        checked: Tensor = _rank_check_op(ranks, num_classes, ignore_index is not None)
         return checked
-    _raise_for_ranks(ranks, num_classes, ignore_index)
+    _raise_for_ranks(ranks, num_classes, ignore_index is not None)
     return ranks
 
 
-def _raise_for_ranks(ranks: Tensor, num_classes: int, ignore_index: int | None) -> None:
-    if ranks.numel() == 0:
+def _raise_for_ranks(ranks: Tensor, num_classes: int, ignoring: bool) -> None:
+    if ranks.numel() == 0 or ranks.is_meta:
         return
     lowest, highest = torch.aminmax(ranks)
     if ranks.is_cpu:
@@ -274,7 +290,7 @@ def _raise_for_ranks(ranks: Tensor, num_classes: int, ignore_index: int | None) 
         return
     wrong = int(low if low < 0 else high)
     advice = "ranks count from 0"
-    if ignore_index is None:
+    if not ignoring:
         advice += f"; to leave out rows marked {wrong}, pass ignore_index={wrong}"
     raise ValueError(
         f"rank {wrong} is outside 0..{num_classes - 1} (there are {num_classes} classes); {advice}"
@@ -290,7 +306,7 @@ def _checked_distribution(mass: Tensor) -> Tensor:
 
 
 def _raise_for_distribution(mass: Tensor) -> None:
-    if _is_distribution(mass):
+    if mass.is_meta or _is_distribution(mass):
         return
     sums = mass.detach().sum(-1)
     raise ValueError(
@@ -309,11 +325,13 @@ def _is_distribution(mass: Tensor) -> Tensor:
 
 
 @torch.library.custom_op(
-    "echelon::check_ranks", mutates_args=(), schema="(Tensor ranks, int num_classes) -> Tensor"
+    "echelon::check_ranks",
+    mutates_args=(),
+    schema="(Tensor ranks, int num_classes, bool ignoring) -> Tensor",
 )
-def _rank_check_op(ranks: Tensor, num_classes: int) -> Tensor:
+def _rank_check_op(ranks: Tensor, num_classes: int, ignoring: bool) -> Tensor:
     if ranks.device.type == "cpu":
-        _raise_for_ranks(ranks, num_classes, None)
+        _raise_for_ranks(ranks, num_classes, ignoring)
     else:
         inside = ((ranks >= 0) & (ranks < num_classes)).all()
         torch._assert_async(inside, f"a rank is outside 0..{num_classes - 1}")
@@ -321,7 +339,7 @@ def _rank_check_op(ranks: Tensor, num_classes: int) -> Tensor:
 
 
 @_rank_check_op.register_fake
-def _(ranks: Tensor, num_classes: int) -> Tensor:
+def _(ranks: Tensor, num_classes: int, ignoring: bool) -> Tensor:
     return torch.empty_like(ranks)
 
 

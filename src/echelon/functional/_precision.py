@@ -20,6 +20,11 @@ def as_float(logits: Tensor) -> Tensor:
     return logits.float()
 
 
+def wide(x: Tensor) -> Tensor:
+    """In float64, where the device has it."""
+    return x if x.device.type == "mps" else x.double()
+
+
 def without_autocast(device: torch.device) -> AbstractContextManager[None]:
     """A context in which products are not rounded to half precision."""
     if not torch.amp.is_autocast_available(device.type):

@@ -1,5 +1,6 @@
 """Losses on a softmax over the K ranks."""
 
+import math
 from typing import Literal
 
 import torch
@@ -19,6 +20,7 @@ from echelon.functional._precision import as_float, without_autocast
 Distance = Literal["absolute", "squared"]
 
 _DISTANCES = ("absolute", "squared")
+_MIN_TEMPERATURE = 1e-6
 _HUGE = 1e30  # beyond any hinge; 1e30 * (K - 1)^2 still fits float32
 
 
@@ -48,7 +50,7 @@ def ce_loss(
     logits, labels = read(
         logits,
         ranks,
-        logits.shape[-1],
+        as_float(logits).shape[-1],
         sample_weight=sample_weight,
         class_weight=class_weight,
         ignore_index=ignore_index,
@@ -105,9 +107,11 @@ def sord_loss(
         raise ValueError(
             f"distance must be one of {', '.join(map(repr, _DISTANCES))}; got {distance!r}"
         )
-    if not temperature > 0:
-        raise ValueError(f"temperature must be greater than 0; got {temperature}")
-    num_classes = logits.shape[-1]
+    if not (temperature >= _MIN_TEMPERATURE and math.isfinite(temperature)):
+        raise ValueError(
+            f"temperature must be a number of at least {_MIN_TEMPERATURE}; got {temperature}"
+        )
+    num_classes = as_float(logits).shape[-1]
     logits, labels = read(
         logits,
         ranks,
@@ -170,13 +174,13 @@ def cnnpor_loss(
     >>> cnnpor_loss(logits, ranks) - ce_loss(logits, ranks)
     tensor(1.)
     """
-    if not pair_weight >= 0:
-        raise ValueError(f"pair_weight must be at least 0; got {pair_weight}")
-    _require_one_flat_batch(logits, reduction)
+    if not (pair_weight >= 0 and math.isfinite(pair_weight)):
+        raise ValueError(f"pair_weight must be a number of at least 0; got {pair_weight}")
+    _require_one_flat_batch(as_float(logits), reduction)
     logits, labels = read(
         logits,
         ranks,
-        logits.shape[-1],
+        as_float(logits).shape[-1],
         sample_weight=sample_weight,
         class_weight=class_weight,
         ignore_index=ignore_index,
@@ -262,7 +266,7 @@ def rps_loss(
     >>> rps_loss(torch.zeros(1, 4), torch.tensor([0]))
     tensor(0.8750)
     """
-    num_classes = logits.shape[-1]
+    num_classes = as_float(logits).shape[-1]
     logits, labels = read(
         logits,
         ranks,
