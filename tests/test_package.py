@@ -42,7 +42,8 @@ def test_everything_public_is_there() -> None:
 @pytest.mark.parametrize(
     "block", re.findall(r"```python\n(.*?)```", README, re.DOTALL), ids=lambda code: code[:25]
 )
-def test_code_of_the_readme_runs(block: str) -> None:
+def test_code_of_the_readme_runs(block: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)  # where it may write
     exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
 
 

@@ -9,15 +9,23 @@
 torch.Size([8])
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from echelon import data, evaluation, functional, heads
 from echelon._version import __version__
 from echelon.conversion import OrdinalModel, convert
 from echelon.curve import RankCurve
 from echelon.methods import METHODS, Method, method
 
+if TYPE_CHECKING:
+    from echelon.bundle import load
+    from echelon.estimators import OrdinalClassifier
+
 __all__ = [
     "METHODS",
     "Method",
+    "OrdinalClassifier",
     "OrdinalModel",
     "RankCurve",
     "__version__",
@@ -26,5 +34,19 @@ __all__ = [
     "evaluation",
     "functional",
     "heads",
+    "load",
     "method",
 ]
+
+# What needs pandas and scikit-learn is imported when it is first used.
+_LAZY = {"OrdinalClassifier": "echelon.estimators", "load": "echelon.bundle"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'echelon' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_LAZY]

@@ -4,10 +4,14 @@ Invariant: a curve holds log-probabilities that a method computed by its own sta
 nothing here subtracts exceedances. Labels are ranks, 0..K-1.
 """
 
+import math
+
 import torch
 from torch import Tensor
 
 from echelon.functional._precision import without_autocast
+
+DECISIONS = ("median", "mean", "mode")
 
 
 class RankCurve:
@@ -73,6 +77,25 @@ class RankCurve:
         """The most probable rank, (...); the lowest of equals. It maximises the accuracy."""
         return self.log_probabilities.argmax(-1)
 
+    def label(self, decision: str | Tensor) -> Tensor:
+        """The rank that a decision picks, (...).
+
+        Parameters
+        ----------
+        decision : {"median", "mean", "mode"} or Tensor of shape (K, K)
+            The mean is rounded; a tensor is a matrix of costs for :meth:`decide`.
+        """
+        if not isinstance(decision, str):
+            return self.decide(decision)
+        if decision not in DECISIONS:
+            raise ValueError(
+                f"decision must be one of {', '.join(map(repr, DECISIONS))}, or a matrix of costs; "
+                f"got {decision!r}"
+            )
+        if decision == "mean":
+            return self.mean().round().long()
+        return self.median() if decision == "median" else self.mode()
+
     def decide(self, cost_matrix: Tensor) -> Tensor:
         """The rank with the lowest expected cost, (...); the lowest of equals.
 
@@ -103,6 +126,13 @@ class RankCurve:
         rounding = 8 * torch.finfo(expected.dtype).eps * costs.abs().max()
         as_good = expected <= expected.amin(-1, keepdim=True) + rounding
         return as_good.int().argmax(-1)  # the first of them
+
+    def mixture(self) -> "RankCurve":
+        """The mean of curves (..., members, K) over their members, as curves (..., K)."""
+        members = self.log_probabilities.shape[-2]
+        log_probabilities = torch.logsumexp(self.log_probabilities, -2) - math.log(members)
+        raw = self._raw_exceedance
+        return RankCurve(log_probabilities, raw_exceedance=None if raw is None else raw.mean(-2))
 
     def crossings(self) -> Tensor:
         """How far the raw curve contradicted itself, (...).

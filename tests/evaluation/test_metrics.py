@@ -31,7 +31,7 @@ def test_equal_scikit_learn(data: st.DataObject, truth: list[int]) -> None:
         (([0, 1], [0, -1]), {"num_classes": 5}, r"prediction must lie in 0\.\.4; got -1 to 0"),
         (([0, np.nan], [0, 1]), {}, "truth must be finite"),
         ((["a", "b"], [0, 1]), {}, "truth must be numbers"),
-        (([0, 1], [0, 1]), {"sample_weight": [0, 0]}, "non-negative and not all 0"),
+        (([0, 1], [0, 1]), {"sample_weight": [0, 0]}, "non-negative and not all zero"),
         (([0, 1], [0, 1]), {"sample_weight": [1]}, "sample_weight must have 2 values"),
     ],
 )

@@ -1,0 +1,144 @@
+"""Saved models: one safetensors file with a JSON document, opened without running any code.
+
+Invariant: a file is written wholly or not at all, and read wholly and checked before anything is
+made of it. What it says is data: names are looked up in tables, shapes must fit, and a checksum
+over everything tells an edited or damaged file from a whole one.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from echelon._version import __version__
+from echelon.data.labels import Labels
+from echelon.data.tables import Column, TableEncoder, TableSchema
+from echelon.estimators import OrdinalClassifier
+from echelon.training.checkpoints import read_whole, write_atomically
+from echelon.training.recipes import Settings
+
+FORMAT_VERSION = 1
+_KEY = "echelon_model"
+_PARAMETERS = (
+    "method", "backbone", "classes", "recipe", "decision", "max_epochs", "batch_size",
+    "learning_rate", "weight_decay", "patience", "metric", "validation_fraction", "precision",
+    "method_options", "backbone_options", "settings",
+)  # fmt: skip
+
+
+def save(model: OrdinalClassifier, path: str | Path) -> None:
+    """Write a fitted model to a file; see :meth:`OrdinalClassifier.save`."""
+    if not isinstance(model.backbone, str):
+        raise ValueError(
+            "a model with a backbone of your own cannot be saved, as reading it back would have to "
+            "run your code; save `model.network_.state_dict()` yourself, or use a named backbone"
+        )
+    tensors = {name: value.cpu() for name, value in model.network_.state_dict().items()}
+    document = _describe(model)
+    document["checksum"] = _checksum(tensors, document)
+    write_atomically(Path(path), tensors, _KEY, document)
+
+
+def _describe(model: OrdinalClassifier) -> dict[str, Any]:
+    encoder = model.network_.encoder
+    parameters = {name: getattr(model, name) for name in _PARAMETERS}
+    if parameters["classes"] is not None:
+        parameters["classes"] = list(model.labels_.classes.tolist())
+    if parameters["decision"] is not None and not isinstance(parameters["decision"], str):
+        parameters["decision"] = np.asarray(parameters["decision"], dtype=float).tolist()
+    return {
+        "format": FORMAT_VERSION,
+        "echelon": __version__,
+        "classes": model.labels_.classes.tolist(),
+        "class_kind": model.labels_.classes.dtype.kind,
+        "schema": {
+            "named": model.schema_.named,
+            "columns": [[c.name, c.categories] for c in model.schema_.columns],
+        },
+        "encoder": {"scaling": encoder.scaling, "num_numeric": encoder.num_numeric},
+        "settings": asdict(model.settings_),
+        "parameters": parameters,
+        "training": {"history": model.history_, "best_epoch": model.best_epoch_},
+    }
+
+
+def load(path: str | Path) -> OrdinalClassifier:
+    """Read a saved model. Opening a stranger's file runs no code of theirs.
+
+    Parameters
+    ----------
+    path : str or Path
+        What :meth:`OrdinalClassifier.save` or ``echelon fit`` wrote.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"there is no model {path}")
+    tensors, document = read_whole(path, _KEY)
+    if not isinstance(document, dict) or not isinstance(document.get("format"), int):
+        raise ValueError(f"{path} is damaged: it does not say what format it has")
+    if document["format"] > FORMAT_VERSION:
+        raise ValueError(
+            f"{path} was written by echelon {document.get('echelon')} in format "
+            f"{document['format']}; this is {__version__}, which reads up to {FORMAT_VERSION}: "
+            f"install a newer echelon"
+        )
+    expected = document.pop("checksum", None)
+    if expected != _checksum(tensors, document):
+        raise ValueError(f"{path} was damaged or edited: its checksum does not fit")
+    try:
+        return _rebuild(tensors, document)
+    except (KeyError, TypeError, IndexError, AttributeError, RuntimeError, ValueError) as error:
+        raise ValueError(f"{path} does not describe a model: {error}") from None
+
+
+def _rebuild(tensors: dict[str, Tensor], document: dict[str, Any]) -> OrdinalClassifier:
+    parameters = {name: document["parameters"][name] for name in _PARAMETERS}
+    if isinstance(parameters["decision"], list):
+        parameters["decision"] = np.array(parameters["decision"])
+    model = OrdinalClassifier(**parameters)
+    columns = tuple(
+        Column(str(name), None if categories is None else tuple(map(str, categories)))
+        for name, categories in document["schema"]["columns"]
+    )
+    model.schema_ = TableSchema(columns, bool(document["schema"]["named"]))
+    kind = {"b": bool, "i": np.int64, "f": np.float64, "O": object}[document["class_kind"]]
+    model.labels_ = Labels(np.array(document["classes"], dtype=kind))
+    settings = dict(document["settings"])
+    options = settings["backbone_options"]
+    settings["backbone_options"] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in options.items()
+    }
+    model.settings_ = Settings(**settings)
+    encoder = TableEncoder(
+        int(document["encoder"]["num_numeric"]),
+        tuple(len(column.categories or ()) for column in model.schema_.categorical),
+        scaling=document["encoder"]["scaling"],
+        kept=tensors["encoder.kept"].tolist(),
+        indicators=tensors["encoder.indicators"].tolist(),
+    )
+    with torch.random.fork_rng():
+        model.network_ = model._make_network(encoder, model.settings_, model.labels_.num_classes)
+    model.network_.load_state_dict(tensors)
+    model.network_.eval()
+    model.classes_ = model.labels_.classes
+    model.history_ = document["training"]["history"]
+    model.best_epoch_ = document["training"]["best_epoch"]
+    model.n_features_in_ = len(columns)
+    if model.schema_.named:
+        model.feature_names_in_ = np.array([c.name for c in columns], dtype=object)
+    return model
+
+
+def _checksum(tensors: Mapping[str, Tensor], document: Mapping[str, Any]) -> str:
+    digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode())
+    for name in sorted(tensors):
+        tensor = tensors[name].detach().cpu().contiguous()
+        digest.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())
+        digest.update(tensor.numpy().tobytes())
+    return digest.hexdigest()

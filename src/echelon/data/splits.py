@@ -1,0 +1,102 @@
+"""Splits that are fair: a group, and twins of a row, stay on one side."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from echelon.data.tables import RawTable
+
+
+def hold_out(
+    table: RawTable,
+    ranks: NDArray[np.int64],
+    fraction: float,
+    *,
+    groups: Any = None,
+    generator: np.random.Generator,
+) -> NDArray[np.bool_]:
+    """Mark about `fraction` of the rows, (n,), each class in its share where that is possible.
+
+    Rows of one group are marked together, and so are twins, rows that are equal in every column.
+    At least one row is marked and at least one is not.
+
+    Parameters
+    ----------
+    table : RawTable of n rows
+    ranks : array, shape (n,)
+    fraction : float
+        Between 0 and 1.
+    groups : array-like, shape (n,), optional
+    generator : numpy.random.Generator
+
+    Examples
+    --------
+    >>> table = RawTable(np.arange(100.0)[:, None], np.zeros((100, 0), dtype=np.int64))
+    >>> ranks = np.arange(100) % 4
+    >>> held = hold_out(table, ranks, 0.2, generator=np.random.default_rng(0))
+    >>> np.bincount(ranks[held]).tolist()
+    [5, 5, 5, 5]
+    """
+    if not 0 < fraction < 1:
+        raise ValueError(f"a held-out fraction must lie between 0 and 1; got {fraction}")
+    n = len(ranks)
+    if n < 2:
+        raise ValueError(f"needs at least 2 rows to hold some of them out; got n_samples={n}")
+    units = _units(table, groups)
+    num_units = int(units.max()) + 1
+    if num_units == 1:
+        raise ValueError(
+            "all rows are equal or of one group, so none can be held out; set "
+            "validation_fraction=0 or pass X_val and y_val"
+        )
+    # Units in random order, sorted by class: every 1/fraction-th of them is a stratified sample.
+    first_row = np.unique(units, return_index=True)[1]
+    order = generator.permutation(num_units)
+    order = order[np.argsort(ranks[first_row][order], kind="stable")]
+    sizes = np.bincount(units, minlength=num_units)[order]
+    through = np.cumsum(sizes) * fraction + generator.random()
+    chosen = np.floor(through) > np.floor(
+        np.concatenate([[through[0] - sizes[0] * fraction], through[:-1]])
+    )
+    if not chosen.any():
+        chosen[generator.integers(num_units)] = True
+    if chosen.all():
+        chosen[generator.integers(num_units)] = False
+    marked = np.zeros(num_units, dtype=bool)
+    marked[order] = chosen
+    held: NDArray[np.bool_] = marked[units]
+    return held
+
+
+def _units(table: RawTable, groups: Any) -> NDArray[np.int64]:
+    """Numbers 0.. of what must stay together, (n,)."""
+    twins = _twins(table)
+    if groups is None:
+        return twins
+    group_ids = pd.factorize(np.asarray(groups), use_na_sentinel=False)[0]
+    if len(group_ids) != len(table):
+        raise ValueError(f"groups must have {len(table)} values, one a row; got {len(group_ids)}")
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    # Twins may tie two groups together: rows are in one unit if any chain of both joins them.
+    size = int(group_ids.max()) + 1 + int(twins.max()) + 1
+    edges = (group_ids, twins + int(group_ids.max()) + 1)
+    graph = coo_matrix((np.ones(len(table), dtype=np.int8), edges), shape=(size, size))
+    components = connected_components(graph, directed=False)[1][group_ids]
+    return np.asarray(pd.factorize(components)[0], dtype=np.int64)
+
+
+def _twins(table: RawTable) -> NDArray[np.int64]:
+    """Numbers 0.. of the different rows, (n,), by a hash of each."""
+    generator = np.random.default_rng(0)
+    hashed = np.zeros(len(table), dtype=np.uint64)
+    for column in (*table.numbers.T, *table.codes.T):
+        values = np.ascontiguousarray(column)
+        if values.dtype.kind == "f":
+            values = np.where(np.isnan(values), np.nan, values + 0.0)  # one NaN, one zero
+        bits = pd.util.hash_array(values)
+        hashed = hashed * np.uint64(generator.integers(1, 2**63) | 1) + bits
+    return np.asarray(pd.factorize(hashed)[0], dtype=np.int64)

@@ -1,0 +1,410 @@
+"""From tables as people have them to tensors, and the encoder that belongs to the model.
+
+Invariant: what a column means (its kind, its categories) is decided once, on the training rows, and
+kept in a `TableSchema`; what its numbers become is decided once too, and kept in the buffers of a
+`TableEncoder`, which is saved, exported and differentiated with the network.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+Scaling = Literal["quantile", "standard"]
+
+MAX_CATEGORIES = 64  # of one column; rarer ones share the code of the unknown
+NUM_KNOTS = 32  # of the quantile scaling
+UNKNOWN = 0  # code of a category that is missing, rare, or was never seen
+
+_SCALINGS = ("quantile", "standard")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: `categories` is None for numbers and booleans."""
+
+    name: str
+    categories: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class RawTable:
+    """A table as arrays: numbers (n, p) with NaN where missing, and category codes (n, q)."""
+
+    numbers: NDArray[Any]
+    codes: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def rows(self, selected: Any) -> "RawTable":
+        """Some of the rows."""
+        return RawTable(self.numbers[selected], self.codes[selected])
+
+    def chunks(self, size: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """Tensors of at most `size` rows each, in order."""
+        for start in range(0, max(len(self), 1), size):
+            part = self.rows(slice(start, start + size))
+            yield torch.from_numpy(part.numbers), torch.from_numpy(part.codes)
+
+
+class TableSchema:
+    """The columns of a table, and how to read them from a frame or an array.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+    named : bool
+        Whether the names are the user's; columns of arrays are only counted.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"size": [1.5, None], "colour": ["red", "blue"]})
+    >>> schema = TableSchema.of(frame)
+    >>> schema.read(frame).codes.tolist()
+    [[2], [1]]
+    >>> schema.read(pd.DataFrame({"colour": ["green"], "size": [3]})).codes.tolist()
+    [[0]]
+    """
+
+    def __init__(self, columns: tuple[Column, ...], named: bool) -> None:
+        self.columns = columns
+        self.named = named
+
+    @property
+    def numeric(self) -> list[Column]:
+        """Columns of numbers and booleans."""
+        return [column for column in self.columns if column.categories is None]
+
+    @property
+    def categorical(self) -> list[Column]:
+        """Columns of categories."""
+        return [column for column in self.columns if column.categories is not None]
+
+    @classmethod
+    def of(cls, table: Any) -> "TableSchema":
+        """Decide what the columns of the training rows are."""
+        if not isinstance(table, pd.DataFrame):
+            array = _as_array(table)
+            if array.dtype.kind in "biuf":
+                columns = tuple(Column(f"x{i}") for i in range(array.shape[1]))
+                return cls(columns, named=False)
+            table = _frame_of(array)
+            return cls(tuple(_decide(name, table[name]) for name in table), named=False)
+        if table.columns.duplicated().any():
+            twice = table.columns[table.columns.duplicated()].tolist()
+            raise ValueError(f"the table has several columns named {twice[0]!r}; rename them")
+        if table.shape[1] == 0:
+            raise ValueError("the table has 0 feature(s) (columns); a minimum of 1 is required")
+        return cls(tuple(_decide(str(name), table[name]) for name in table), named=True)
+
+    def read(self, table: Any) -> RawTable:
+        """Read rows that have these columns; in a frame, their order does not matter."""
+        if not isinstance(table, pd.DataFrame):
+            array = _as_array(table)
+            if array.shape[1] != len(self.columns):
+                raise ValueError(
+                    f"X has {array.shape[1]} features, but OrdinalClassifier is expecting "
+                    f"{len(self.columns)} features as input"
+                )
+            if not self.categorical:
+                numbers = _as_numbers(array)
+                return RawTable(numbers, np.zeros((len(numbers), 0), dtype=np.int64))
+            table = _frame_of(array)
+        names = [column.name for column in self.columns]
+        if self.named:
+            table = table.rename(columns=str)
+            missing = [name for name in names if name not in table.columns]
+            if missing:
+                raise ValueError(
+                    f"the table lacks the column {missing[0]!r}"
+                    + (f" and {len(missing) - 1} others" if len(missing) > 1 else "")
+                    + f"; it must have all of: {', '.join(names)}"
+                )
+        elif table.shape[1] != len(names):
+            raise ValueError(
+                f"X has {table.shape[1]} features, but OrdinalClassifier is expecting "
+                f"{len(names)} features as input"
+            )
+        else:
+            table = table.set_axis(names, axis=1)
+        return RawTable(
+            numbers=_stack([_numbers_of(table[c.name]) for c in self.numeric], len(table), float),
+            codes=_stack([_codes_of(table[c.name], c) for c in self.categorical], len(table), int),
+        )
+
+
+class TableEncoder(nn.Module):
+    """From raw numbers and category codes to the features of a network.
+
+    A number is scaled, a missing one takes the place of the median, and columns with missing
+    values get an indicator each; categories become one-hot, all zeros for the unknown. Columns
+    that had a single value in training are left out.
+
+    Parameters
+    ----------
+    num_numeric : int
+        p, the columns of numbers.
+    num_categories : tuple of int
+        How many categories each categorical column has.
+    scaling : {"quantile", "standard"}
+        ``"quantile"`` maps each column to a uniform distribution of unit variance, linearly
+        between quantiles; ``"standard"`` subtracts the mean and divides by the deviation.
+    kept, indicators : sequence of int
+        Columns of numbers that are kept, and those that get an indicator.
+    """
+
+    centre: Tensor
+    scale: Tensor
+    kept: Tensor
+    indicators: Tensor
+    knots: Tensor
+    heights: Tensor
+
+    def __init__(
+        self,
+        num_numeric: int,
+        num_categories: tuple[int, ...],
+        *,
+        scaling: Scaling,
+        kept: list[int],
+        indicators: list[int],
+    ) -> None:
+        super().__init__()
+        if scaling not in _SCALINGS:
+            raise ValueError(
+                f"scaling must be one of {', '.join(map(repr, _SCALINGS))}; got {scaling!r}"
+            )
+        self.num_numeric = num_numeric
+        self.num_categories = num_categories
+        self.scaling = scaling
+        size = len(kept)
+        self.register_buffer("kept", torch.tensor(kept, dtype=torch.long))
+        self.register_buffer("indicators", torch.tensor(indicators, dtype=torch.long))
+        self.register_buffer("centre", torch.zeros(size, dtype=torch.float64))
+        self.register_buffer("scale", torch.ones(size, dtype=torch.float64))
+        segments = NUM_KNOTS - 1 if scaling == "quantile" else 0
+        self.register_buffer("knots", torch.zeros(size, segments + 1))
+        self.register_buffer("heights", torch.zeros(size, segments))
+
+    @property
+    def num_scaled(self) -> int:
+        """How many of the first features are scaled numbers."""
+        return len(self.kept)
+
+    @property
+    def num_features(self) -> int:
+        """d, how many features come out."""
+        return max(1, len(self.kept) + len(self.indicators) + sum(self.num_categories))
+
+    @classmethod
+    def of(cls, table: RawTable, schema: TableSchema, *, scaling: Scaling) -> "TableEncoder":
+        """Decide on the training rows what numbers become."""
+        numbers = table.numbers
+        missing = np.isnan(numbers)
+        indicators = [i for i in range(numbers.shape[1]) if 0 < missing[:, i].sum() < len(table)]
+        summaries, kept = [], []
+        for i in range(numbers.shape[1]):
+            present = numbers[~missing[:, i], i].astype(np.float64)
+            if len(present) and present.min() < present.max():
+                kept.append(i)
+                summaries.append(present)
+        encoder = cls(
+            numbers.shape[1],
+            tuple(len(column.categories or ()) for column in schema.categorical),
+            scaling=scaling,
+            kept=kept,
+            indicators=indicators,
+        )
+        for place, present in enumerate(summaries):
+            encoder._fit_column(place, present)
+        return encoder
+
+    def _fit_column(self, place: int, present: NDArray[np.float64]) -> None:
+        # The centre also fills in for missing values, so it is the median, not the mean.
+        centre = float(np.median(present))
+        deviation = float(np.std(present))
+        scale = deviation if np.isfinite(deviation) and deviation > 0 else 1.0
+        self.centre[place], self.scale[place] = centre, scale
+        if self.scaling == "standard":
+            return
+        shares = np.linspace(0, 1, NUM_KNOTS)
+        knots = np.quantile((present - centre) / scale, shares)
+        # Where knots coincide the column has a step; all of its height goes to the last of them.
+        heights = np.diff(shares) * np.sqrt(12)
+        self.knots[place] = torch.from_numpy(knots).float()
+        self.heights[place] = torch.from_numpy(heights).float()
+
+    def forward(self, numbers: Tensor, codes: Tensor) -> Tensor:
+        """Features (n, d) of numbers (n, p) and codes (n, q)."""
+        selected = numbers[:, self.kept]
+        # Centred in the precision of the data: float32 could not tell two large numbers apart.
+        centred = (selected - self.centre.to(numbers.dtype)) / self.scale.to(numbers.dtype)
+        filled = torch.where(torch.isnan(centred), 0.0, centred).float()
+        parts = [filled if self.scaling == "standard" else self._to_uniform(filled)]
+        parts.append(torch.isnan(numbers[:, self.indicators]).float())
+        for i, size in enumerate(self.num_categories):
+            known = torch.arange(1, size + 1, device=codes.device)
+            parts.append((codes[:, i : i + 1] == known).float())
+        if sum(part.shape[-1] for part in parts) == 0:  # a table in which nothing varies
+            parts.append(torch.zeros(len(numbers), 1, device=numbers.device))
+        return torch.cat(parts, -1)
+
+    def _to_uniform(self, x: Tensor) -> Tensor:
+        left, right = self.knots[:, :-1], self.knots[:, 1:]  # (d, segments)
+        width = (right - left).clamp(min=1e-12)
+        share = ((x.unsqueeze(-1) - left) / width).clamp(0, 1)  # (n, d, segments)
+        uniform: Tensor = (share * self.heights).sum(-1) - math.sqrt(3.0)
+        return uniform
+
+
+def read_table(path: str | Path) -> pd.DataFrame:
+    """A CSV or Parquet file as a frame.
+
+    Parameters
+    ----------
+    path : str or Path
+        ``.parquet`` and ``.pq`` are read as Parquet (extra `parquet`), everything else as CSV.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}")
+    if path.suffix.lower() in (".parquet", ".pq"):
+        require_pyarrow()
+        try:
+            return pd.read_parquet(path)
+        except Exception as error:
+            raise ValueError(f"{path} is not a readable Parquet file: {error}") from None
+    try:
+        frame = pd.read_csv(path, low_memory=False)
+    except pd.errors.EmptyDataError:
+        raise ValueError(f"{path} is empty; a header and at least one row are needed") from None
+    except (pd.errors.ParserError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not a readable CSV file: {error}") from None
+    if len(frame) == 0:
+        raise ValueError(f"{path} has a header but no rows")
+    return frame
+
+
+def require_pyarrow() -> None:
+    """Raise with advice where Parquet files cannot be read."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise ValueError(
+            "Parquet files need the extra `parquet`: pip install 'echelon[parquet]'"
+        ) from None
+
+
+def _decide(name: str, column: "pd.Series[Any]") -> Column:
+    dtype = column.dtype
+    if pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype):
+        raise ValueError(
+            f"column {name!r} holds dates, which have no scale of their own; replace it by numbers "
+            f"such as the year, the month or the days since an event, or drop it"
+        )
+    if isinstance(dtype, pd.CategoricalDtype):
+        values = dtype.categories.astype(str).tolist()
+        present = set(column.dropna().astype(str))
+        return Column(name, tuple(v for v in values if v in present)[:MAX_CATEGORIES])
+    if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_numeric_dtype(dtype):
+        if pd.api.types.is_complex_dtype(dtype):
+            raise ValueError(f"column {name!r} holds complex numbers; Complex data not supported")
+        return Column(name)
+    texts = column.dropna().map(_category_name)
+    by_frequency = texts.value_counts()
+    frequent = by_frequency.index[:MAX_CATEGORIES]
+    return Column(name, tuple(sorted(frequent)))
+
+
+def _category_name(value: Any) -> str:
+    if isinstance(value, (dict, list, set, tuple)):
+        raise TypeError(
+            f"a cell holds a {type(value).__name__}; argument must be a string or a number"
+        )
+    return str(value)
+
+
+def _as_array(table: Any) -> NDArray[Any]:
+    if hasattr(table, "toarray"):
+        raise TypeError(
+            "Sparse data was passed, but dense data is required. Use '.toarray()' to convert it"
+        )
+    array = np.asarray(table)
+    if array.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {array.ndim}D array instead: X must be rows by columns. "
+            f"Reshape your data either using array.reshape(-1, 1) or array.reshape(1, -1)"
+        )
+    if array.shape[0] == 0:
+        raise ValueError("X has 0 sample(s) (rows) while a minimum of 1 is required")
+    if array.shape[1] == 0:
+        raise ValueError(
+            f"0 feature(s) (shape={array.shape}) while a minimum of 1 is required: no columns"
+        )
+    if array.dtype.kind == "c":
+        raise ValueError("Complex data not supported")
+    if array.dtype.kind == "O":
+        try:
+            return array.astype(np.float64)
+        except (TypeError, ValueError):
+            return array
+    return array
+
+
+def _frame_of(array: NDArray[Any]) -> pd.DataFrame:
+    frame = pd.DataFrame(array, columns=[f"x{i}" for i in range(array.shape[1])])
+    inferred: pd.DataFrame = frame.infer_objects()
+    return inferred
+
+
+def _as_numbers(array: NDArray[Any]) -> NDArray[Any]:
+    dtype = np.float32 if array.dtype == np.float32 else np.float64
+    try:
+        numbers = np.ascontiguousarray(array, dtype=dtype)
+    except (TypeError, ValueError):
+        raise ValueError("a column that held numbers in training now holds text") from None
+    _refuse_infinities(numbers, "X")
+    return numbers
+
+
+def _numbers_of(column: "pd.Series[Any]") -> NDArray[Any]:
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        raise ValueError(f"column {column.name!r} held numbers in training and now holds dates")
+    try:
+        numbers = pd.to_numeric(column).to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError):
+        wrong = column[pd.to_numeric(column, errors="coerce").isna() & column.notna()].iloc[0]
+        raise ValueError(
+            f"column {column.name!r} held numbers in training and now holds {wrong!r}; remove it "
+            f"or leave the cell empty"
+        ) from None
+    _refuse_infinities(numbers, f"column {column.name!r}")
+    return numbers
+
+
+def _refuse_infinities(numbers: NDArray[Any], where: str) -> None:
+    # one sum is quicker than looking at every number, and is NaN or infinite if any of them is
+    if np.isfinite(numbers.sum(dtype=np.float64)):
+        return
+    if np.isinf(numbers).any():
+        raise ValueError(f"{where} contains infinity; replace it by a number or by a missing value")
+
+
+def _codes_of(column: "pd.Series[Any]", known: Column) -> NDArray[np.int64]:
+    texts = column.astype(object).map(_category_name, na_action="ignore")
+    # get_indexer gives -1 for missing and unknown, which becomes UNKNOWN
+    places = pd.Index(known.categories or ()).get_indexer(pd.Index(texts))
+    return np.asarray(places, dtype=np.int64) + 1
+
+
+def _stack(columns: list[NDArray[Any]], rows: int, kind: type) -> NDArray[Any]:
+    dtype = np.float64 if kind is float else np.int64
+    return np.stack(columns, axis=1) if columns else np.zeros((rows, 0), dtype=dtype)

@@ -1,0 +1,334 @@
+"""The one training loop, for one device and for several.
+
+Invariant: given the settings, the data and the seed, everything that happens is decided: an
+interrupted run goes on from its checkpoint to the same weights, bit by bit.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from echelon.curve import RankCurve
+from echelon.evaluation import metrics
+from echelon.training.checkpoints import CheckpointFolder
+from echelon.training.network import OrdinalNetwork
+from echelon.training.recipes import Settings
+
+_PREDICT_ROWS = 16_384
+_CHECK_EVERY = 50  # steps between looks at the loss, each of which waits for the device
+_WARM_UP = 0.05  # share of the steps
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Encoded rows: features (n, d), ranks (n,), and weights (n,) or None."""
+
+    features: Tensor
+    ranks: Tensor
+    weight: Tensor | None = None
+
+    def to(self, device: torch.device) -> "Rows":
+        """The same rows on a device."""
+        weight = None if self.weight is None else self.weight.to(device)
+        return Rows(self.features.to(device), self.ranks.to(device), weight)
+
+
+@dataclass
+class Progress:
+    """Where a run is, and what it has seen: all of it goes into a checkpoint."""
+
+    epoch: int = 0
+    step: int = 0  # within the epoch
+    loss_sum: float = 0.0
+    history: list[dict[str, float]] = field(default_factory=list)
+    best_epoch: int | None = None
+
+
+def train(
+    network: OrdinalNetwork,
+    rows: Rows,
+    validation: Rows | None,
+    settings: Settings,
+    *,
+    seed: int,
+    fabric: Any,
+    folder: CheckpointFolder | None = None,
+    checkpoint_seconds: float = 30.0,
+    on_epoch: Callable[[dict[str, float]], None] | None = None,
+) -> Progress:
+    """Train a network in place and leave it with the weights of its best epoch.
+
+    Parameters
+    ----------
+    network : OrdinalNetwork
+    rows, validation : Rows
+    settings : Settings
+    seed : int
+        Decides the batches and the dropout; the caller decides the first weights.
+    fabric : lightning_fabric.Fabric
+    folder : CheckpointFolder, optional
+        Where to keep the newest checkpoint, and to go on from one that is there.
+    checkpoint_seconds : float
+        Least time between two checkpoints.
+    on_epoch : callable, optional
+        Called with each row of the history.
+    """
+    run = _Run(network, rows, validation, settings, seed, fabric)
+    if folder is not None and (found := folder.load()) is not None:
+        run.restore(*found)
+    saved = time.monotonic()
+    while run.progress.epoch < settings.max_epochs and not run.is_stalled():
+        for _ in run.steps():
+            if folder is not None and time.monotonic() - saved >= checkpoint_seconds:
+                if fabric.is_global_zero:
+                    folder.save(*run.state())
+                saved = time.monotonic()
+        row = run.end_epoch()
+        if folder is not None and time.monotonic() - saved >= checkpoint_seconds:
+            if fabric.is_global_zero:
+                folder.save(*run.state())
+            saved = time.monotonic()
+        if on_epoch is not None:
+            on_epoch(row)
+    run.keep_best()
+    return run.progress
+
+
+class _Run:
+    """The moving parts of one training run."""
+
+    def __init__(
+        self,
+        network: OrdinalNetwork,
+        rows: Rows,
+        validation: Rows | None,
+        settings: Settings,
+        seed: int,
+        fabric: Any,
+    ) -> None:
+        self.network = network
+        self.settings = settings
+        self.fabric = fabric
+        self.rows = rows.to(fabric.device)
+        self.validation = None if validation is None else validation.to(fabric.device)
+        self.progress = Progress()
+        self.best: dict[str, Tensor] | None = None
+        self.order = torch.Generator().manual_seed(seed)
+        self.order_at_start = self.order.get_state()
+        torch.manual_seed(seed)
+        parameters = [p for p in network.parameters() if p.requires_grad]
+        optimiser = torch.optim.AdamW(
+            parameters,
+            lr=settings.learning_rate,
+            weight_decay=settings.weight_decay,
+            fused=fabric.device.type in ("cpu", "cuda"),
+        )
+        self.module, self.optimiser = fabric.setup(network, optimiser)
+        n, size = len(rows.ranks), settings.batch_size
+        whole = n // size if settings.drop_last and n >= size else math.ceil(n / size)
+        self.steps_per_epoch = max(1, whole)
+
+    # ---- one epoch ---------------------------------------------------------------------------
+
+    def steps(self) -> Any:
+        """Train the rest of the epoch, yielding after every step."""
+        progress, settings = self.progress, self.settings
+        self.module.train()
+        self.order_at_start = self.order.get_state()
+        batches = torch.split(self._order(), settings.batch_size)[: self.steps_per_epoch]
+        losses: list[Tensor] = []
+        for batch in batches[progress.step :]:
+            losses.append(self._step(batch))
+            progress.step += 1
+            if len(losses) == _CHECK_EVERY or progress.step == len(batches):
+                self._look_at(losses)
+                losses = []
+                yield
+
+    def _order(self) -> Tensor:
+        if self.settings.batches == "published":
+            return _class_balanced_order(self.rows.ranks)
+        order = torch.randperm(len(self.rows.ranks), generator=self.order)
+        return order.to(self.rows.ranks.device)
+
+    def _step(self, batch: Tensor) -> Tensor:
+        fabric = self.fabric
+        if fabric.world_size > 1:  # every process takes its share of the same global batch
+            batch = batch[fabric.global_rank :: fabric.world_size]
+        rows, rate = self.rows, self._learning_rate()
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        weight = None if rows.weight is None else rows.weight[batch]
+        logits = self.module(rows.features[batch])
+        if fabric.world_size > 1:
+            loss = self._global_loss(logits, rows.ranks[batch], weight)
+        else:
+            loss = self.network.loss(logits, rows.ranks[batch], weight)
+        fabric.backward(loss)
+        if self.settings.clip_norm is not None:
+            torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.clip_norm)
+        self.optimiser.step()
+        self.optimiser.zero_grad()
+        return loss.detach()
+
+    def _global_loss(self, logits: Tensor, ranks: Tensor, weight: Tensor | None) -> Tensor:
+        """The loss of the whole global batch; DDP then averages gradients over the processes."""
+        parts = self.network.loss_parts(logits, ranks, weight)
+        count = self.fabric.all_reduce(parts.count.clone(), reduce_op="sum")
+        safe = count.masked_fill(count == 0, 1)
+        loss: Tensor = (parts.total * self.fabric.world_size / safe).sum()
+        return loss
+
+    def _learning_rate(self) -> float:
+        settings, progress = self.settings, self.progress
+        if settings.schedule == "constant":
+            return settings.learning_rate
+        total = self.steps_per_epoch * settings.max_epochs
+        step = progress.epoch * self.steps_per_epoch + progress.step
+        warm = min(1.0, (step + 1) / max(1.0, _WARM_UP * total))
+        return settings.learning_rate * warm * 0.5 * (1 + math.cos(math.pi * step / total))
+
+    def _look_at(self, losses: list[Tensor]) -> None:
+        values = torch.stack(losses).tolist()
+        for i, value in enumerate(values):
+            if not math.isfinite(value):
+                step = self.progress.step - len(values) + i + 1
+                raise ValueError(
+                    f"the loss became {value} in epoch {self.progress.epoch + 1}, step {step}, at "
+                    f"a learning rate of {self._learning_rate():.3g}; try a smaller learning_rate, "
+                    f"or look for extreme values among the features and weights"
+                )
+            self.progress.loss_sum += value
+
+    def end_epoch(self) -> dict[str, float]:
+        """Validate, and note what the epoch brought."""
+        progress, settings = self.progress, self.settings
+        row: dict[str, float] = {
+            "epoch": progress.epoch + 1,
+            "loss": progress.loss_sum / max(1, progress.step),
+        }
+        if self.validation is not None:
+            curve = predict_curve(self.network, self.validation.features)
+            row[f"validation_{settings.metric}"] = score(
+                curve, self.validation, settings.metric, settings.decision
+            )
+        progress.history.append(row)
+        if self._is_best(row):
+            progress.best_epoch = progress.epoch + 1
+            state = self.network.state_dict()
+            self.best = {name: tensor.detach().clone() for name, tensor in state.items()}
+        progress.epoch, progress.step, progress.loss_sum = progress.epoch + 1, 0, 0.0
+        return row
+
+    def _is_best(self, row: dict[str, float]) -> bool:
+        if self.validation is None:
+            return False
+        name = f"validation_{self.settings.metric}"
+        sign = -1.0 if self.settings.metric in metrics.HIGHER_IS_BETTER else 1.0
+        before = [sign * earlier[name] for earlier in self.progress.history[:-1]]
+        return not before or sign * row[name] < min(before)
+
+    def is_stalled(self) -> bool:
+        """Whether patience has run out."""
+        patience, best = self.settings.patience, self.progress.best_epoch
+        return patience is not None and best is not None and self.progress.epoch - best >= patience
+
+    def keep_best(self) -> None:
+        """Leave the network with the weights of its best epoch."""
+        if self.best is not None:
+            self.network.load_state_dict(self.best)
+        self.network.eval()
+
+    # ---- checkpoints -------------------------------------------------------------------------
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Everything that decides how the run goes on."""
+        tensors = {f"network.{k}": v for k, v in self.network.state_dict().items()}
+        for name, value in (self.best or {}).items():
+            tensors[f"best.{name}"] = value
+        for i, state in enumerate(self._optimiser_states()):
+            for name, value in state.items():
+                tensors[f"optimiser.{i}.{name}"] = value
+        # Within an epoch the order is drawn again, so the generator is kept as it was before.
+        tensors["random.order"] = (
+            self.order_at_start if self.progress.step else self.order.get_state()
+        )
+        tensors["random.torch"] = torch.get_rng_state()
+        if self.fabric.device.type == "cuda":
+            tensors["random.cuda"] = torch.cuda.get_rng_state(self.fabric.device)
+        document = {
+            "epoch": self.progress.epoch,
+            "step": self.progress.step,
+            "loss_sum": self.progress.loss_sum,
+            "history": self.progress.history,
+            "best_epoch": self.progress.best_epoch,
+        }
+        return tensors, document
+
+    def _optimiser_states(self) -> list[dict[str, Tensor]]:
+        inner = self.optimiser.optimizer
+        return [inner.state[p] for group in inner.param_groups for p in group["params"]]
+
+    def restore(self, tensors: dict[str, Tensor], document: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        self.network.load_state_dict(_part(tensors, "network."))
+        self.best = _part(tensors, "best.") or None
+        inner = self.optimiser.optimizer
+        parameters = [p for group in inner.param_groups for p in group["params"]]
+        for i, parameter in enumerate(parameters):
+            if state := _part(tensors, f"optimiser.{i}."):
+                inner.state[parameter] = {
+                    name: value if name == "step" else value.to(parameter.device)
+                    for name, value in state.items()
+                }
+        self.order.set_state(tensors["random.order"])
+        torch.set_rng_state(tensors["random.torch"])
+        if self.fabric.device.type == "cuda":
+            torch.cuda.set_rng_state(tensors["random.cuda"], self.fabric.device)
+        self.progress = Progress(**document)
+
+
+def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+
+
+def _class_balanced_order(ranks: Tensor) -> Tensor:
+    """One fixed order in which the classes take turns: the first of each, the second of each, .."""
+    values = ranks.cpu().numpy()
+    by_class = np.argsort(values, kind="stable")
+    starts = np.searchsorted(values[by_class], np.arange(values.max() + 2))
+    turn = np.empty(len(values), dtype=np.int64)
+    turn[by_class] = np.arange(len(values)) - starts[values[by_class]]
+    return torch.from_numpy(np.lexsort((values, turn))).to(ranks.device)
+
+
+@torch.no_grad()
+def predict_curve(network: OrdinalNetwork, features: Tensor) -> RankCurve:
+    """The curve of encoded features (n, d), in evaluation mode, a part at a time."""
+    training = network.training
+    network.eval()
+    parts = [
+        network.curve(network(part)).log_probabilities
+        for part in torch.split(features, _PREDICT_ROWS)
+    ]
+    network.train(training)
+    return RankCurve(torch.cat(parts))
+
+
+def score(curve: RankCurve, rows: Rows, metric: str, decision: str) -> float:
+    """A metric of :mod:`echelon.evaluation.metrics` on validation rows."""
+    truth: NDArray[Any] = rows.ranks.cpu().numpy()
+    weight = None if rows.weight is None else rows.weight.cpu().numpy()
+    if metric in metrics.OF_PROBABILITIES:
+        prediction = curve.probabilities.cpu().numpy()
+    else:
+        prediction = curve.label(decision).cpu().numpy()
+    function = getattr(metrics, metric)
+    return float(function(truth, prediction, num_classes=curve.num_classes, sample_weight=weight))

@@ -1,0 +1,148 @@
+"""Recipes: named sets of training choices, resolved for a method and a number of rows."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal
+
+RECIPES = ("default", "paper")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Every choice of a fit beyond the method and the data.
+
+    `backbone_options` go to the backbone, `method_options` to the method. `metric` chooses the
+    best epoch on the validation part. `batches` is ``"shuffled"``, or ``"published"`` for the fixed
+    class-balanced order of the CORN paper's code.
+    """
+
+    max_epochs: int
+    batch_size: int
+    learning_rate: float
+    weight_decay: float
+    metric: str
+    patience: int | None
+    clip_norm: float | None
+    schedule: Literal["cosine", "constant"]
+    batches: Literal["shuffled", "published"]
+    drop_last: bool
+    scaling: Literal["quantile", "standard"]
+    decision: str
+    backbone: str
+    backbone_options: Mapping[str, Any] = field(default_factory=dict)
+    method_options: Mapping[str, Any] = field(default_factory=dict)
+    precision: str = "32-true"
+
+
+# Table 2 of the CORN paper: learning rate, batch size and hidden layers for Fireman.
+_PAPER_BEST: Mapping[str, tuple[float, int, tuple[int, int]]] = {
+    "ce": (5e-4, 64, (300, 200)),
+    "ornn": (5e-4, 128, (300, 300)),
+    "coral": (5e-4, 64, (300, 200)),
+    "corn": (1e-3, 128, (300, 300)),
+}
+_PAPER_NORMALISER = {
+    "ornn": "rows",
+    "coral": "rows",
+    "corn": "per_task",
+    "corn_without_subsets": "per_task",
+}
+
+_MIN_STEPS = 2000  # small tables need more passes to see as many batches
+
+
+def make_settings(
+    recipe: str, method: str, backbone: str, num_rows: int, overrides: Mapping[str, Any]
+) -> Settings:
+    """The settings of a recipe for a method and a number of training rows.
+
+    Parameters
+    ----------
+    recipe : {"default", "paper"}
+    method, backbone : str
+    num_rows : int
+        Rows that are trained on.
+    overrides : mapping
+        Fields of :class:`Settings`; those that are None are left to the recipe.
+    """
+    if recipe not in RECIPES:
+        raise ValueError(f"recipe must be one of {', '.join(map(repr, RECIPES))}; got {recipe!r}")
+    given = {name: value for name, value in overrides.items() if value is not None}
+    unknown = set(given) - {one.name for one in fields(Settings)}
+    if unknown:
+        known = ", ".join(one.name for one in fields(Settings))
+        raise ValueError(f"there is no setting {min(unknown)!r}; there are: {known}")
+    if recipe == "default":
+        settings = _default(backbone, num_rows, given.get("batch_size"))
+    else:
+        settings = _paper(method)
+    return _checked(replace(settings, **given))
+
+
+def _default(backbone: str, num_rows: int, batch_size: int | None) -> Settings:
+    if batch_size is None:
+        batch_size = min(256, max(16, 2 ** round(math.log2(max(num_rows, 1) / 20))))
+    steps_per_epoch = max(1, math.ceil(num_rows / batch_size))
+    return Settings(
+        max_epochs=min(200, max(16, math.ceil(_MIN_STEPS / steps_per_epoch))),
+        batch_size=batch_size,
+        learning_rate=4e-3 if backbone != "linear" else 2e-2,
+        weight_decay=0.3 if backbone != "linear" else 0.0,
+        metric="ranked_probability_score",
+        patience=None,
+        clip_norm=1.0,
+        schedule="cosine",
+        batches="shuffled",
+        drop_last=False,
+        scaling="quantile",
+        decision="median",
+        backbone=backbone,
+    )
+
+
+def _paper(method: str) -> Settings:
+    like = "corn" if method == "corn_without_subsets" else method
+    learning_rate, batch_size, hidden = _PAPER_BEST.get(like, _PAPER_BEST["ce"])
+    normaliser = _PAPER_NORMALISER.get(method)
+    return Settings(
+        max_epochs=200,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        weight_decay=0.2,
+        metric="rmse",
+        patience=None,
+        clip_norm=None,
+        schedule="constant",
+        batches="shuffled",
+        drop_last=True,
+        scaling="standard",
+        # The published code decodes softmax methods by argmax and the binary ones by the count.
+        decision="median" if normaliser else "mode",
+        backbone="paper",
+        backbone_options={"hidden": hidden},
+        method_options={"normaliser": normaliser} if normaliser else {},
+    )
+
+
+def _checked(settings: Settings) -> Settings:
+    for name in ("max_epochs", "batch_size"):
+        value = getattr(settings, name)
+        if not isinstance(value, int) or value < 1:
+            raise ValueError(f"{name} must be an integer of at least 1; got {value!r}")
+    if not settings.learning_rate > 0:
+        raise ValueError(f"learning_rate must be greater than 0; got {settings.learning_rate}")
+    if not settings.weight_decay >= 0:
+        raise ValueError(f"weight_decay must be at least 0; got {settings.weight_decay}")
+    if settings.patience is not None and settings.patience < 1:
+        raise ValueError(f"patience must be at least 1 epoch; got {settings.patience}")
+    for name, known in (
+        ("schedule", ("cosine", "constant")),
+        ("batches", ("shuffled", "published")),
+    ):
+        if getattr(settings, name) not in known:
+            raise ValueError(
+                f"{name} must be one of {', '.join(map(repr, known))}; got "
+                f"{getattr(settings, name)!r}"
+            )
+    return settings

@@ -1,0 +1,134 @@
+"""The command line as a person uses it: real processes, real files."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from echelon.cli.main import app, main
+from echelon.data import make_friedman
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    data = make_friedman(300, num_classes=3)
+    table = pd.DataFrame(data.features[:, :5], columns=list("abcde"))
+    table["kind"] = np.where(table["c"] > 0.5, "big", "small")
+    table["grade"] = np.array(["lo", "mid", "hi"])[data.ranks]
+    table["stars"] = data.ranks + 1
+    table["weight"] = 1.0
+    table.to_csv(tmp_path / "table.csv", index=False)
+    table.to_parquet(tmp_path / "table.parquet")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments: str) -> str:
+    """Run a command in this process, as the program would."""
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+QUICK = ("--max-epochs", "2", "--device", "cpu")
+
+
+def test_fit_evaluate_predict(folder: Path) -> None:
+    run(
+        "fit", "table.csv", "--target", "grade", "--classes", "lo,mid,hi", "--drop", "stars",
+        "--weight", "weight", "--out", "model.echelon", *QUICK,
+    )  # fmt: skip
+    assert "mae" in run("evaluate", "model.echelon", "table.csv", "--target", "grade")
+    for name in ("table.csv", "table.parquet"):
+        run("predict", "model.echelon", name, "--out", "p.csv")
+        predictions = pd.read_csv("p.csv")
+        assert list(predictions) == [
+            "prediction", "probability_lo", "probability_mid", "probability_hi",
+        ]  # fmt: skip
+        np.testing.assert_allclose(predictions.iloc[:, 1:].sum(axis=1), 1, atol=1e-4)
+    assert not list(folder.glob(".*partial"))
+
+
+def test_json_is_one_document(folder: Path) -> None:
+    fitted = json.loads(
+        run(
+            "fit",
+            "table.csv",
+            "--target",
+            "stars",
+            "--drop",
+            "grade",
+            "--out",
+            "m",
+            "--json",
+            *QUICK,
+        )
+    )
+    assert fitted["classes"] == [1, 2, 3]
+    scores = json.loads(run("evaluate", "m", "table.csv", "--target", "stars", "--json"))
+    assert set(scores["metrics"]) >= {"mae", "rmse", "ranked_probability_score"}
+    assert json.loads(run("predict", "m", "table.csv", "--out", "p", "--json"))["rows"] == 300
+    assert json.loads(run("methods", "--json"))[3]["name"] == "corn"
+
+
+def test_large_files_are_read_in_parts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("fit", "table.csv", "--target", "stars", "--drop", "grade", "--out", "m", *QUICK)
+    run("predict", "m", "table.csv", "--out", "whole.csv")
+    monkeypatch.setattr("echelon.cli.main._CHUNK_ROWS", 70)
+    monkeypatch.setattr("echelon.cli.main._WHOLE_FILE", 0)
+    expected = pd.read_csv("whole.csv")
+    for name in ("table.csv", "table.parquet"):
+        run("predict", "m", name, "--out", "parts.csv")
+        pd.testing.assert_frame_equal(pd.read_csv("parts.csv"), expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("fit", "missing.csv", "--target", "x", "--out", "m"), "there is no file missing.csv"),
+        (("fit", "table.csv", "--target", "x", "--out", "m"), "has no column 'x'; it has: a, b"),
+        (("fit", "table.csv", "--target", "grade", "--out", "m"), "say it with classes="),
+        (("fit", "table.csv", "--target", "stars", "--out", "no/m"), "folder no does not exist"),
+        (
+            ("fit", "table.csv", "--target", "stars", "--classes", "a,b", "--out", "m"),
+            "must be numbers",
+        ),
+        (
+            ("fit", "table.csv", "--target", "stars", "--method", "corm", "--out", "m"),
+            "did you mean 'corn'",
+        ),
+        (("predict", "table.csv", "table.csv", "--out", "p"), "not a file of echelon's"),
+        (("evaluate", "missing", "table.csv", "--target", "stars"), "there is no model missing"),
+    ],
+)
+def test_wrong_input_is_one_line_and_code_2(
+    folder: Path, capsys, monkeypatch: pytest.MonkeyPatch, arguments, message: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["echelon", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    shown = capsys.readouterr()
+    assert message in shown.err
+    assert shown.err.count("\n") == 1
+    assert shown.out == ""
+    assert not Path("m").exists()
+    assert not Path("p").exists()
+
+
+def test_the_program_itself(folder: Path) -> None:
+    program = Path(sys.executable).with_name("echelon")
+    done = subprocess.run([program, "fit"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    done = subprocess.run([program, "fit", "--help"], capture_output=True, text=True, check=True)
+    assert "Example: echelon fit" in done.stdout
+    done = subprocess.run(
+        [program, "predict", "table.csv", "x", "--out", "p"], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)

@@ -1,0 +1,178 @@
+"""Tables as people have them, and what they become."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from echelon.data.tables import MAX_CATEGORIES, TableEncoder, TableSchema, read_table
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "size": [1.0, 2.0, np.nan, 4.0],
+            "count": [1, 2, 3, 4],
+            "flag": [True, False, True, True],
+            "colour": ["red", None, "blue", "red"],
+            "grade": pd.Categorical(["b", "a", "a", "b"], categories=["b", "a", "z"]),
+            "same": [5, 5, 5, 5],
+        }
+    )
+
+
+def encode(frame: pd.DataFrame, scaling: str = "quantile") -> tuple[TableSchema, TableEncoder]:
+    schema = TableSchema.of(frame)
+    return schema, TableEncoder.of(schema.read(frame), schema, scaling=scaling)
+
+
+def features(schema: TableSchema, encoder: TableEncoder, rows) -> torch.Tensor:
+    table = schema.read(rows)
+    return encoder(torch.from_numpy(table.numbers), torch.from_numpy(table.codes))
+
+
+@pytest.mark.parametrize("scaling", ["quantile", "standard"])
+def test_kinds_of_columns(frame: pd.DataFrame, scaling: str) -> None:
+    schema, encoder = encode(frame, scaling)
+    assert [c.name for c in schema.numeric] == ["size", "count", "flag", "same"]
+    assert [c.categories for c in schema.categorical] == [("blue", "red"), ("b", "a")]
+    found = features(schema, encoder, frame)
+    # size, count, flag; the indicator of size; blue, red; b, a; nothing of `same`
+    assert found.shape == (4, encoder.num_features) == (4, 3 + 1 + 2 + 2)
+    assert torch.isfinite(found).all()
+    assert found[:, 3].tolist() == [0, 0, 1, 0]
+    assert found[:, 4:6].tolist() == [[0, 1], [0, 0], [1, 0], [0, 1]]
+
+
+def test_order_of_columns_and_unknown_categories(frame: pd.DataFrame) -> None:
+    schema, encoder = encode(frame)
+    expected = features(schema, encoder, frame)
+    shuffled = frame[frame.columns[::-1]].assign(more=1)
+    assert torch.equal(features(schema, encoder, shuffled), expected)
+    odd = frame.assign(colour="green", grade=None, size=np.nan)
+    found = features(schema, encoder, odd)
+    assert (found[:, 4:] == 0).all()
+    assert (found[:, 3] == 1).all()
+
+
+def test_a_missing_value_where_there_was_none_takes_the_middle(frame: pd.DataFrame) -> None:
+    schema, encoder = encode(frame, "standard")
+    found = features(schema, encoder, frame.assign(count=np.nan))
+    assert (found[:, 1] == 0).all()
+
+
+@given(arrays("float64", (30, 2), elements=st.floats(-1e6, 1e6)))
+def test_quantile_scaling_keeps_the_order_and_the_range(values: np.ndarray) -> None:
+    schema, encoder = encode(pd.DataFrame(values, columns=["a", "b"]))
+    table = schema.read(pd.DataFrame(values, columns=["a", "b"]))
+    found = encoder(torch.from_numpy(table.numbers), torch.from_numpy(table.codes))
+    assert found.abs().max() <= 3**0.5 + 1e-5 if found.numel() else True
+    for place, column in enumerate(encoder.kept.tolist()):
+        order = np.argsort(values[:, column], kind="stable")
+        assert (found[order, place].diff() >= -1e-6).all()
+
+
+def test_uniform_columns_stay_uniform() -> None:
+    values = np.random.default_rng(0).random((5000, 1))
+    schema, encoder = encode(pd.DataFrame(values, columns=["x"]))
+    found = features(schema, encoder, pd.DataFrame(values, columns=["x"]))
+    np.testing.assert_allclose(found[:, 0], (values[:, 0] - 0.5) * np.sqrt(12), atol=0.06)
+
+
+def test_large_numbers_are_told_apart() -> None:
+    values = pd.DataFrame({"time": 1.6e9 + np.arange(100.0)})
+    schema, encoder = encode(values, "standard")
+    assert len(features(schema, encoder, values).unique()) == 100
+
+
+def test_the_encoder_is_differentiable() -> None:
+    values = torch.randn(50, 2, dtype=torch.float64, requires_grad=True)
+    array = values.detach().numpy()
+    schema = TableSchema.of(array)
+    encoder = TableEncoder.of(schema.read(array), schema, scaling="quantile")
+    encoder(values, torch.zeros(50, 0, dtype=torch.long)).sum().backward()
+    assert torch.isfinite(values.grad).all()
+    assert (values.grad != 0).any()
+
+
+def test_arrays_of_any_kind() -> None:
+    for array in (
+        np.arange(6).reshape(3, 2),
+        np.arange(6.0).reshape(3, 2).astype(object),
+        np.array([["a", "1"], ["b", "2"], ["a", "3"]]),
+    ):
+        schema = TableSchema.of(array)
+        assert len(schema.read(array)) == 3
+    assert TableSchema.of(np.array([["a", 1.5], ["b", None]], dtype=object)).categorical
+
+
+def test_rare_categories_share_the_code_of_the_unknown() -> None:
+    many = pd.DataFrame({"id": [f"n{i}" for i in range(500)] + ["often"] * 9})
+    schema = TableSchema.of(many)
+    assert len(schema.columns[0].categories) == MAX_CATEGORIES
+    assert "often" in schema.columns[0].categories
+    assert (schema.read(many).codes == 0).sum() == 509 - 9 - (MAX_CATEGORIES - 1)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (pd.DataFrame({"day": pd.to_datetime(["2020-01-01"])}), "column 'day' holds dates"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "several columns named 'a'"),
+        (pd.DataFrame(index=[0, 1]), "minimum of 1"),
+        (np.zeros((0, 3)), "0 sample"),
+        (np.zeros(3), "Expected 2D array"),
+        (np.array([[1j]]), "Complex data not supported"),
+    ],
+)
+def test_what_is_refused_in_training(table, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TableSchema.of(table)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"size": np.inf}, "column 'size' contains infinity"),
+        ({"count": "many"}, "column 'count' held numbers in training and now holds 'many'"),
+        ({"count": pd.Timestamp("2020-01-01")}, "now holds dates"),
+        (None, "lacks the column 'size' and 4 others"),
+    ],
+)
+def test_what_is_refused_in_prediction(frame: pd.DataFrame, change, message: str) -> None:
+    schema = TableSchema.of(frame)
+    rows = frame[["same"]] if change is None else frame.assign(**change)
+    with pytest.raises(ValueError, match=message):
+        schema.read(rows)
+
+
+def test_files(tmp_path: Path, frame: pd.DataFrame) -> None:
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_parquet(tmp_path / "a.parquet")
+    for name in ("a.csv", "a.parquet"):
+        assert read_table(tmp_path / name).shape == (4, 6)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", b"", "is empty"),
+        ("a.csv", b"x,y\n", "has a header but no rows"),
+        ("a.csv", b"x,y\n1,2\n1,2,3,4\n", "not a readable CSV"),
+        ("a.csv", b"x\n\xff\xfe\n", "not a readable CSV"),
+        ("a.parquet", b"PAR1 rubbish", "not a readable Parquet"),
+        (None, b"", "there is no file"),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path: Path, name, content, message: str) -> None:
+    path = tmp_path / (name or "missing.csv")
+    if name:
+        path.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        read_table(path)

@@ -1,0 +1,118 @@
+"""The loop: checkpoints that lead to the same bits, published batches, and its errors."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from lightning_fabric import Fabric
+
+from echelon import OrdinalClassifier
+from echelon.data import make_friedman
+from echelon.training.checkpoints import CheckpointFolder, read_whole
+from echelon.training.loop import _class_balanced_order
+from echelon.training.recipes import make_settings
+
+FIT = """
+import sys
+import echelon.training.loop as loop
+from echelon import OrdinalClassifier
+from echelon.data import make_friedman
+train = loop.train
+def often(*args, **options):
+    return train(*args, **{**options, "checkpoint_seconds": 0.0})
+import echelon.estimators
+echelon.estimators.train = often
+data = make_friedman(3000, num_classes=5)
+model = OrdinalClassifier(
+    max_epochs=6, batch_size=16, random_state=3, device="cpu", checkpoint_dir=sys.argv[1],
+    backbone_options={"hidden": (16, 16), "dropout": 0.2},
+)
+print("started", flush=True)
+model.fit(data.features, data.ranks)
+model.save(sys.argv[2])
+"""
+
+
+def start(folder: Path, out: Path) -> subprocess.Popen:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-c", FIT, str(folder), str(out)], stdout=subprocess.PIPE, env=environment
+    )
+
+
+def finish(folder: Path, out: Path) -> None:
+    with start(folder, out) as process:
+        assert process.wait(timeout=120) == 0
+
+
+def test_a_killed_fit_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    whole = tmp_path / "whole.echelon"
+    finish(tmp_path / "a", whole)
+    killed, out = 0, tmp_path / "resumed.echelon"
+    for wait in (0.05, 0.3, 0.6):
+        with start(tmp_path / "b", out) as process:
+            process.stdout.readline()  # imports are done
+            checkpoint = tmp_path / "b" / "checkpoint.safetensors"
+            deadline = time.monotonic() + 60
+            while not checkpoint.exists() and process.poll() is None:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            time.sleep(wait)
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+                killed += 1
+            process.wait(timeout=60)
+        assert not list(tmp_path.glob("*.partial"))
+    assert killed >= 1
+    finish(tmp_path / "b", out)
+    expected, _ = read_whole(whole, "echelon_model")
+    found, _ = read_whole(out, "echelon_model")
+    assert expected.keys() == found.keys()
+    for name, tensor in expected.items():
+        assert torch.equal(tensor, found[name]), name
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
+    data = make_friedman(200, num_classes=3)
+    CheckpointFolder(tmp_path, "of another").save({}, {})
+    model = OrdinalClassifier(
+        max_epochs=2, random_state=0, device="cpu", checkpoint_dir=tmp_path,
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="is of another run"):
+        model.fit(data.features, data.ranks)
+
+
+def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "checkpoint.safetensors").write_bytes(b"rubbish")
+    with pytest.raises(ValueError, match="is damaged"):
+        CheckpointFolder(tmp_path, "x").load()
+
+
+def test_published_batches_take_turns_and_never_change() -> None:
+    ranks = torch.from_numpy(np.random.default_rng(0).permutation(np.repeat(np.arange(4), 25)))
+    order = _class_balanced_order(ranks)
+    assert sorted(order.tolist()) == list(range(100))
+    for batch in order.split(8):
+        assert torch.bincount(ranks[batch], minlength=4).max() <= 2
+    assert torch.equal(order, _class_balanced_order(ranks))
+
+
+def test_small_tables_get_more_epochs() -> None:
+    few, many = (make_settings("default", "corn", "mlp", n, {}) for n in (200, 30_000))
+    assert few.max_epochs > many.max_epochs
+    assert few.batch_size < many.batch_size
+
+
+def test_fabric_is_not_imported_before_a_fit() -> None:
+    code = (
+        "import sys, echelon; echelon.OrdinalClassifier(); print('lightning_fabric' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+    assert Fabric is not None
