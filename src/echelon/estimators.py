@@ -359,12 +359,13 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def label(self, curve: RankCurve) -> NDArray[Any]:
         """The label that the decision picks from each curve, (n,)."""
-        decision: str | Tensor
+        return self.labels_.from_ranks(curve.label(self.decision_rule()).cpu().numpy())
+
+    def decision_rule(self) -> str | Tensor:
+        """The decision in force: that of the parameter or else of the recipe."""
         if self.decision is None or isinstance(self.decision, str):
-            decision = self.decision or self.settings_.decision
-        else:
-            decision = torch.as_tensor(self.decision)
-        return self.labels_.from_ranks(curve.label(decision).cpu().numpy())
+            return self.decision or self.settings_.decision
+        return torch.as_tensor(self.decision)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """P(y = k) of each row, (n, K), in the order of `classes_`."""
@@ -383,6 +384,17 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from echelon.bundle import save  # which imports this module
 
         save(self, path)
+
+    def export_onnx(self, path: str | Path) -> None:
+        """Write one ONNX graph from raw columns to exceedance, probabilities and label.
+
+        Every column is an input, a vector of doubles or of strings. The file is checked against
+        the model with onnxruntime before it is kept. Needs the extra `onnx`.
+        """
+        check_is_fitted(self, "network_")
+        from echelon.onnx_export import export_onnx
+
+        export_onnx(self, path)
 
 
 def _encode(encoder: TableEncoder, part: _Part, weighted: bool) -> Rows:

@@ -1,4 +1,4 @@
-"""The command line: ``echelon fit``, ``predict``, ``evaluate`` and ``methods``.
+"""The command line: ``echelon fit``, ``predict``, ``evaluate``, ``export`` and ``methods``.
 
 Invariant: a command ends with 0 (done), 1 (failed) or 2 (wrong use or wrong input); an error is one
 line on standard error, and a file is written wholly or not at all. With ``--json`` the only thing
@@ -188,6 +188,22 @@ def evaluate(
     print(f"{len(frame):,} rows")
     for name, value in scores.items():
         print(f"{name:<28}{value:8.4f}")
+
+
+@app.command()
+def export(
+    model: Model,
+    onnx: Annotated[Path, typer.Option(help="The ONNX file to write.")],
+    as_json: AsJson = False,
+) -> None:
+    """Write a model as one ONNX graph from raw columns to probabilities and label.
+
+    Example: echelon export wine.echelon --onnx wine.onnx
+    """
+    from echelon.bundle import load
+
+    load(model).export_onnx(onnx)
+    print(json.dumps({"onnx": str(onnx)}) if as_json else f"wrote {onnx}")
 
 
 @app.command()

@@ -249,7 +249,8 @@ class TableEncoder(nn.Module):
         centred = (selected - self.centre.to(numbers.dtype)) / self.scale.to(numbers.dtype)
         filled = torch.where(torch.isnan(centred), 0.0, centred).float()
         parts = [filled if self.scaling == "standard" else self._to_uniform(filled)]
-        parts.append(torch.isnan(numbers[:, self.indicators]).float())
+        if len(self.indicators):
+            parts.append(torch.isnan(numbers[:, self.indicators]).float())
         for i, size in enumerate(self.num_categories):
             known = torch.arange(1, size + 1, device=codes.device)
             parts.append((codes[:, i : i + 1] == known).float())

@@ -1,0 +1,205 @@
+"""One ONNX graph from raw columns to exceedance, probabilities and label.
+
+Every column of the table is an input of its own, a vector of numbers (double, NaN where missing) or
+of strings (empty where missing), so that a runtime needs nothing of the preprocessing outside. The
+written file is checked against the model before it takes its place.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from echelon.data.tables import TableSchema
+from echelon.training.network import OrdinalNetwork
+
+_TOLERANCE = 1e-5
+_CHECK_ROWS = 64
+_OPSET = 18
+
+
+class _FromRawTable(nn.Module):
+    """Numbers (n, p) and codes (n, q) to exceedance, probabilities and rank."""
+
+    def __init__(self, network: OrdinalNetwork, decision: str | Tensor) -> None:
+        super().__init__()
+        self.network = network
+        self.decision = decision
+
+    def forward(self, numbers: Tensor, codes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        network = self.network
+        curve = network.curve(network(network.encoder(numbers, codes)))
+        return curve.exceedance, curve.probabilities, curve.label(self.decision)
+
+
+def export_onnx(model: Any, path: str | Path) -> None:
+    """Write a fitted :class:`echelon.OrdinalClassifier` as ONNX (extra `onnx`)."""
+    try:
+        import onnx
+        import onnxruntime
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        raise ValueError(
+            f"ONNX needs the extra `onnx`: pip install 'echelon[onnx]' ({error})"
+        ) from None
+    path = Path(path)
+    core = _export_core(model)
+    whole = _with_raw_columns(core, model.schema_, model.classes_)
+    onnx.checker.check_model(whole)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        onnx.save(whole, str(partial))
+        session = onnxruntime.InferenceSession(str(partial), providers=["CPUExecutionProvider"])
+        _compare(session, model)
+        os.replace(partial, path)
+    except OSError as error:
+        raise ValueError(f"could not write {path}: {error}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _export_core(model: Any) -> Any:
+    import warnings
+
+    module = _FromRawTable(model.network_, model.decision_rule()).eval().cpu()
+    numbers = torch.zeros(3, len(model.schema_.numeric), dtype=torch.float64)
+    codes = torch.zeros(3, len(model.schema_.categorical), dtype=torch.int64)
+    rows = torch.export.Dim("rows", min=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter's own
+        program = torch.onnx.export(
+            module,
+            (numbers, codes),
+            dynamo=True,
+            verbose=False,
+            opset_version=_OPSET,
+            input_names=["numbers", "codes"],
+            output_names=["exceedance", "probabilities", "rank"],
+            dynamic_shapes={"numbers": {0: rows}, "codes": {0: rows}},
+        )
+    assert program is not None
+    return program.model_proto
+
+
+def _with_raw_columns(core: Any, schema: TableSchema, classes: NDArray[Any]) -> Any:
+    """Put a column of its own before every number and code, and labels behind the ranks."""
+    from onnx import TensorProto, helper
+
+    nodes, inputs, initial = [], [], []
+    axis = helper.make_tensor("echelon_axis", TensorProto.INT64, [1], [1])
+    initial.append(axis)
+    stacks: dict[str, list[str]] = {"numbers": [], "codes": []}
+    for i, column in enumerate(schema.columns):
+        is_number = column.categories is None
+        element = TensorProto.DOUBLE if is_number else TensorProto.STRING
+        inputs.append(helper.make_tensor_value_info(column.name, element, ["rows"]))
+        source = column.name
+        if not is_number:
+            source = f"echelon_code_{i}"
+            known = list(column.categories or ())
+            nodes.append(
+                helper.make_node(
+                    "LabelEncoder",
+                    [column.name],
+                    [source],
+                    domain="ai.onnx.ml",
+                    keys_strings=known or [""],
+                    values_int64s=list(range(1, len(known) + 1)) or [0],
+                    default_int64=0,
+                )
+            )
+        nodes.append(helper.make_node("Unsqueeze", [source, "echelon_axis"], [f"echelon_2d_{i}"]))
+        stacks["numbers" if is_number else "codes"].append(f"echelon_2d_{i}")
+    used = {name for node in core.graph.node for name in node.input}
+    for name, columns in stacks.items():
+        if columns and name in used:
+            nodes.append(helper.make_node("Concat", columns, [name], axis=1))
+        elif name in used:
+            raise ValueError(f"the exported network reads {name}, of which the table has none")
+    label, kind = _label_node(classes)
+    outputs = [value for value in core.graph.output if value.name != "rank"]
+    outputs.append(helper.make_tensor_value_info("label", kind, ["rows"]))
+    graph = helper.make_graph(
+        [*nodes, *core.graph.node, label],
+        "echelon",
+        inputs,
+        outputs,
+        [*initial, *core.graph.initializer],
+    )
+    opsets = [opset for opset in core.opset_import if opset.domain != "ai.onnx.ml"]
+    opsets.append(helper.make_opsetid("ai.onnx.ml", 4))
+    whole = helper.make_model(
+        graph, opset_imports=opsets, ir_version=core.ir_version, functions=core.functions
+    )
+    whole.producer_name = "echelon"
+    return whole
+
+
+def _label_node(classes: NDArray[Any]) -> tuple[Any, int]:
+    from onnx import TensorProto, helper
+
+    values: dict[str, Any]
+    if classes.dtype.kind == "f":
+        values, kind = {"values_floats": classes.tolist()}, TensorProto.FLOAT
+    elif classes.dtype.kind in "iub":
+        values, kind = {"values_int64s": classes.astype(int).tolist()}, TensorProto.INT64
+    else:
+        values, kind = {"values_strings": [str(label) for label in classes]}, TensorProto.STRING
+    node = helper.make_node(
+        "LabelEncoder",
+        ["rank"],
+        ["label"],
+        domain="ai.onnx.ml",
+        keys_int64s=list(range(len(classes))),
+        **values,
+    )
+    return node, kind
+
+
+def _compare(session: Any, model: Any) -> None:
+    """Run made-up rows, with missing and unknown values, through both."""
+    frame = _made_up_rows(model)
+    columns = {}
+    for column in model.schema_.columns:
+        if column.categories is None:
+            columns[column.name] = frame[column.name].to_numpy(dtype=np.float64)
+        else:
+            columns[column.name] = frame[column.name].fillna("").to_numpy(dtype=object)
+    wanted = {value.name for value in session.get_inputs()}
+    found = session.run(
+        ["probabilities", "exceedance"], {k: v for k, v in columns.items() if k in wanted}
+    )
+    rows = frame if model.schema_.named else frame.to_numpy(dtype=object)
+    for name, one, other in (
+        ("probabilities", found[0], model.predict_proba(rows)),
+        ("exceedance", found[1], model.predict_exceedance(rows)),
+    ):
+        worst = float(np.abs(one - other).max())
+        if not worst <= _TOLERANCE:
+            raise ValueError(
+                f"the exported {name} differ from the model's by {worst:g}, more than "
+                f"{_TOLERANCE:g}; nothing was written"
+            )
+
+
+def _made_up_rows(model: Any) -> pd.DataFrame:
+    generator = np.random.default_rng(0)
+    encoder = model.network_.encoder
+    centre = np.zeros(encoder.num_numeric)
+    scale = np.ones(encoder.num_numeric)
+    kept = encoder.kept.cpu().numpy()
+    centre[kept], scale[kept] = encoder.centre.cpu().numpy(), encoder.scale.cpu().numpy()
+    numbers = centre + scale * generator.normal(size=(_CHECK_ROWS, len(centre)))
+    numbers[generator.random(numbers.shape) < 0.1] = np.nan
+    frame = pd.DataFrame(numbers, columns=[column.name for column in model.schema_.numeric])
+    for column in model.schema_.categorical:
+        choices = [*(column.categories or ()), "never seen", None]
+        picked = generator.integers(len(choices), size=_CHECK_ROWS)
+        frame[column.name] = pd.Series([choices[i] for i in picked], dtype=object)
+    ordered: pd.DataFrame = frame[[column.name for column in model.schema_.columns]]
+    return ordered

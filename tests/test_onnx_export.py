@@ -1,0 +1,91 @@
+"""ONNX from raw columns: the same probabilities and labels, whatever the columns hold."""
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pandas as pd
+import pytest
+
+import echelon
+from echelon import OrdinalClassifier
+from echelon.data import make_friedman
+
+QUICK = {"max_epochs": 3, "random_state": 0, "device": "cpu"}
+
+
+def run(path: Path, frame: pd.DataFrame) -> dict[str, np.ndarray]:
+    session = onnxruntime.InferenceSession(path)
+    feed = {}
+    for value in session.get_inputs():
+        column = frame[value.name]
+        if value.type == "tensor(string)":
+            feed[value.name] = column.fillna("").to_numpy(dtype=object)
+        else:
+            feed[value.name] = column.to_numpy(dtype=np.float64)
+    names = [value.name for value in session.get_outputs()]
+    return dict(zip(names, session.run(names, feed), strict=True))
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    data = make_friedman(400, num_classes=4)
+    table = pd.DataFrame(data.features[:, :6].astype(float), columns=list("abcdef"))
+    table["a"] = 1.6e9 + 1000 * table["a"]
+    table["b"] = table["b"].mask(table["c"] > 0.8)
+    table["kind"] = np.where(table["c"] > 0.5, "big", "small")
+    table.loc[::5, "kind"] = None
+    table["flag"] = table["d"] > 0.3
+    table["target"] = np.array(["worst", "bad", "good", "best"])[data.ranks]
+    return table
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "corn"},
+        {"method": "coral", "backbone": "linear"},
+        {"method": "ce", "backbone": "tabm"},
+        {"method": "clm", "method_options": {"link": "probit"}},
+        {"method": "regression", "settings": {"scaling": "standard"}},
+        {"method": "rps", "decision": "mode"},
+        {"method": "corn", "decision": np.abs(np.subtract.outer(range(4), range(4))) ** 2.0},
+        {"method": "corn", "recipe": "paper"},
+    ],
+    ids=lambda options: "-".join(str(v) for v in options.values() if isinstance(v, str)),
+)
+def test_equals_the_model(frame: pd.DataFrame, tmp_path: Path, options) -> None:
+    features = frame.drop(columns="target")
+    model = OrdinalClassifier(classes=["worst", "bad", "good", "best"], **{**QUICK, **options})
+    model.fit(features, frame["target"])
+    model.save(tmp_path / "m")
+    echelon.load(tmp_path / "m").export_onnx(tmp_path / "m.onnx")
+    odd = features.head(50).copy()
+    odd.loc[:20, "kind"] = "never seen"
+    odd.loc[10:30, ["a", "e"]] = np.nan
+    for rows in (features, odd, odd.head(1)):
+        found = run(tmp_path / "m.onnx", rows)
+        np.testing.assert_allclose(found["probabilities"], model.predict_proba(rows), atol=1e-5)
+        np.testing.assert_allclose(found["exceedance"], model.predict_exceedance(rows), atol=1e-5)
+        assert (found["label"] == model.predict(rows)).mean() > 0.99
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "m.onnx"]
+
+
+@pytest.mark.parametrize("scale", [1, 0.5])
+def test_labels_that_are_numbers(tmp_path: Path, scale: float) -> None:
+    data = make_friedman(200, num_classes=3)
+    labels = (data.ranks * 2 + 1) * scale
+    model = OrdinalClassifier(**QUICK).fit(data.features, labels)
+    model.export_onnx(tmp_path / "m.onnx")
+    names = [f"x{i}" for i in range(10)]
+    found = run(tmp_path / "m.onnx", pd.DataFrame(data.features, columns=names))
+    assert set(found["label"].tolist()) <= set(labels.tolist())
+
+
+def test_nothing_is_left_of_a_failed_export(tmp_path: Path, monkeypatch) -> None:
+    data = make_friedman(100, num_classes=3)
+    model = OrdinalClassifier(**QUICK).fit(data.features, data.ranks)
+    monkeypatch.setattr("echelon.onnx_export._TOLERANCE", -1.0)
+    with pytest.raises(ValueError, match="differ from the model's"):
+        model.export_onnx(tmp_path / "m.onnx")
+    assert list(tmp_path.iterdir()) == []
