@@ -226,3 +226,24 @@ def test_one_row_and_few_rows() -> None:
 def test_only_constant_columns() -> None:
     model = OrdinalClassifier(**QUICK, validation_fraction=0).fit(np.ones((30, 2)), [1, 2, 2] * 10)
     assert model.predict(np.ones((2, 2))).tolist() == [2, 2]
+
+
+def test_cross_validation_keeps_the_order_of_strings(data) -> None:
+    names = np.array(["worst", "bad", "good", "best"])
+    model = OrdinalClassifier(classes=list(names), max_epochs=15, random_state=0, device="cpu")
+    curve = echelon.cross_val_curve(model, data.features, names[data.ranks], folds=3)
+    error = np.abs(curve.median().numpy() - data.ranks).mean()
+    assert error < 0.8 * np.abs(data.ranks - 1.5).mean()
+    assert not hasattr(model, "network_")
+    frame = pd.DataFrame(data.features)
+    again = echelon.cross_val_curve(
+        model,
+        frame,
+        names[data.ranks],
+        folds=3,
+        sample_weight=np.ones(600),
+        groups=np.arange(600) // 7,
+    )
+    assert again.probabilities.shape == (600, 4)
+    with pytest.raises(ValueError, match="folds must lie between 2"):
+        echelon.cross_val_curve(model, data.features, names[data.ranks], folds=1)

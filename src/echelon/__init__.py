@@ -20,7 +20,7 @@ from echelon.methods import METHODS, Method, method
 
 if TYPE_CHECKING:
     from echelon.bundle import load
-    from echelon.estimators import OrdinalClassifier
+    from echelon.estimators import OrdinalClassifier, cross_val_curve
 
 __all__ = [
     "METHODS",
@@ -30,6 +30,7 @@ __all__ = [
     "RankCurve",
     "__version__",
     "convert",
+    "cross_val_curve",
     "data",
     "evaluation",
     "functional",
@@ -39,7 +40,11 @@ __all__ = [
 ]
 
 # What needs pandas and scikit-learn is imported when it is first used.
-_LAZY = {"OrdinalClassifier": "echelon.estimators", "load": "echelon.bundle"}
+_LAZY = {
+    "OrdinalClassifier": "echelon.estimators",
+    "cross_val_curve": "echelon.estimators",
+    "load": "echelon.bundle",
+}
 
 
 def __getattr__(name: str) -> Any:

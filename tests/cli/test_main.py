@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from echelon.cli.main import app, main
 from echelon.data import make_friedman
+from echelon.runs import read_run
 
 
 @pytest.fixture
@@ -43,7 +44,11 @@ def test_fit_evaluate_predict(folder: Path) -> None:
         "fit", "table.csv", "--target", "grade", "--classes", "lo,mid,hi", "--drop", "stars",
         "--weight", "weight", "--out", "model.echelon", *QUICK,
     )  # fmt: skip
-    assert "mae" in run("evaluate", "model.echelon", "table.csv", "--target", "grade")
+    shown = run("evaluate", "model.echelon", "table.csv", "--target", "grade", "--out", "run")
+    assert "mae" in shown
+    assert read_run("run").predictions["probabilities"].shape == (300, 3)
+    run("export", "model.echelon", "--onnx", "model.onnx")
+    assert Path("model.onnx").stat().st_size > 1000
     for name in ("table.csv", "table.parquet"):
         run("predict", "model.echelon", name, "--out", "p.csv")
         predictions = pd.read_csv("p.csv")

@@ -161,6 +161,9 @@ def evaluate(
     model: Model,
     data: Data,
     target: Annotated[str, typer.Option(help="The column with the true labels.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Write a run folder with metrics and predictions.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare predictions with the truth.
@@ -170,6 +173,7 @@ def evaluate(
     from echelon.bundle import load
     from echelon.data.tables import read_table
     from echelon.evaluation import metrics
+    from echelon.runs import write_run
 
     fitted = load(model)
     frame = read_table(data)
@@ -182,6 +186,16 @@ def evaluate(
     for name in sorted(metrics.OF_LABELS | metrics.OF_PROBABILITIES):
         prediction = probabilities if name in metrics.OF_PROBABILITIES else predicted
         scores[name] = getattr(metrics, name)(truth, prediction, num_classes=curve.num_classes)
+    if out is not None:
+        config = {
+            "command": "evaluate",
+            "model": str(model),
+            "data": str(data),
+            "target": target,
+            "classes": fitted.classes_.tolist(),
+        }
+        arrays = {"truth": truth, "prediction": predicted, "probabilities": probabilities}
+        write_run(out, config=config, history=fitted.history_, metrics=scores, predictions=arrays)
     if as_json:
         print(json.dumps({"rows": len(frame), "metrics": scores}))
         return

@@ -70,6 +70,21 @@ def hold_out(
     return held
 
 
+def folds(
+    table: RawTable, num_folds: int, *, groups: Any = None, generator: np.random.Generator
+) -> NDArray[np.int64]:
+    """A fold number 0..num_folds-1 for each row, (n,); groups and twins share theirs."""
+    units = _units(table, groups)
+    num_units = int(units.max()) + 1
+    if not 2 <= num_folds <= num_units:
+        raise ValueError(
+            f"folds must lie between 2 and the number of different rows or groups, {num_units}; "
+            f"got {num_folds}"
+        )
+    numbers = np.arange(num_units) % num_folds
+    return np.asarray(generator.permutation(numbers)[units], dtype=np.int64)
+
+
 def _units(table: RawTable, groups: Any) -> NDArray[np.int64]:
     """Numbers 0.. of what must stay together, (n,)."""
     twins = _twins(table)

@@ -122,7 +122,7 @@ class _Run:
         self.best: dict[str, Tensor] | None = None
         self.order = torch.Generator().manual_seed(seed)
         self.order_at_start = self.order.get_state()
-        torch.manual_seed(seed)
+        torch.manual_seed(seed + fabric.global_rank)  # dropout differs between processes
         parameters = [p for p in network.parameters() if p.requires_grad]
         optimiser = torch.optim.AdamW(
             parameters,
