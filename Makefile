@@ -23,8 +23,8 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	@touch $(READY)
 
-demo: $(READY) ## train four methods on generated data and print a table
-	$(BIN)/python examples/friedman.py
+demo: $(READY) ## fit, evaluate and predict on generated data, and compare with the best possible
+	$(BIN)/python examples/demo.py
 
 test: $(READY) ## run the tests, the doctests and the code of the README
 	$(BIN)/python -m pytest
