@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -195,6 +195,10 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             rows = _encode(encoder, training, weighted)
             validation_rows = None if validation is None else _encode(encoder, validation, weighted)
             progress = self._train(network, rows, validation_rows, settings, seed)
+            if settings.refit and X_val is None and progress.best_epoch is not None:
+                network = self._refit(
+                    schema, labels, (table, ranks, weight), settings, seed, progress.best_epoch
+                )
 
         self.schema_, self.labels_, self.network_, self.settings_ = (
             schema, labels, network, settings,
@@ -308,6 +312,25 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             size = cast(int, backbone.out_features)
         return OrdinalNetwork(encoder, backbone, chosen, size)
 
+    def _refit(
+        self,
+        schema: TableSchema,
+        labels: Labels,
+        everything: tuple[RawTable, NDArray[np.int64], NDArray[np.float32] | None],
+        settings: Settings,
+        seed: int,
+        epochs: int,
+    ) -> OrdinalNetwork:
+        """Train anew on all rows for the number of epochs that the held-out rows chose."""
+        table, ranks, weight = everything
+        encoder = TableEncoder.of(table, schema, scaling=settings.scaling)
+        torch.manual_seed(seed)
+        network = self._make_network(encoder, settings, labels.num_classes)
+        every = np.ones(len(ranks), dtype=np.float32) if weight is None else weight
+        rows = _encode(encoder, (table, ranks, every), weight is not None)
+        self._train(network, rows, None, replace(settings, max_epochs=epochs), seed, "refit")
+        return network
+
     def _train(
         self,
         network: OrdinalNetwork,
@@ -315,12 +338,13 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         validation: Rows | None,
         settings: Settings,
         seed: int,
+        stage: str = "",
     ) -> Any:
         fabric = _make_fabric(self.device, settings.precision)
         folder = None
         if self.checkpoint_dir is not None:
             fingerprint = _fingerprint(self.method, settings, rows, seed)
-            folder = CheckpointFolder(Path(self.checkpoint_dir), fingerprint)
+            folder = CheckpointFolder(Path(self.checkpoint_dir) / stage, fingerprint)
         return train(
             network, rows, validation, settings, seed=seed, fabric=fabric, folder=folder,
             on_epoch=self._report(settings) if self.verbose else None,

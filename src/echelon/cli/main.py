@@ -298,10 +298,10 @@ def _typed_classes(classes: list[str], column: Any) -> list[Any]:
 
 
 def _remove_checkpoints(folder: Path) -> None:
-    for file in folder.glob("checkpoint.safetensors"):
-        file.unlink()
-    if folder.is_dir() and not any(folder.iterdir()):
-        folder.rmdir()
+    for place in (folder / "refit", folder):
+        (place / "checkpoint.safetensors").unlink(missing_ok=True)
+        if place.is_dir() and not any(place.iterdir()):
+            place.rmdir()
 
 
 def _plain(values: list[Any]) -> str:
