@@ -78,40 +78,6 @@ def test_a_killed_fit_goes_on_to_the_same_bits(tmp_path: Path) -> None:
         assert torch.equal(tensor, found[name]), name
 
 
-DDP = """
-import sys
-from echelon import OrdinalClassifier
-from echelon.data import make_friedman
-data = make_friedman(640, num_classes=5)
-model = OrdinalClassifier(
-    sys.argv[2], "linear", max_epochs=1, batch_size=64, validation_fraction=0, random_state=3,
-    device="cpu",
-)
-model.fit(data.features, data.ranks)
-import os
-if os.environ.get("RANK", "0") == "0":
-    model.save(sys.argv[1])
-"""
-
-
-@pytest.mark.parametrize("method", ["corn", "regression"])
-def test_two_processes_train_as_one(tmp_path: Path, method: str) -> None:
-    """Ten steps of the same global batches, with a normaliser that is global."""
-    script = tmp_path / "fit.py"
-    script.write_text(DDP)
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    several = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    for command, out in (([sys.executable], "one"), (several, "two")):
-        subprocess.run(
-            [*command, str(script), str(tmp_path / out), method], check=True, env=environment,
-            timeout=120, capture_output=True,
-        )  # fmt: skip
-    one, _ = read_whole(tmp_path / "one", "echelon_model")
-    two, _ = read_whole(tmp_path / "two", "echelon_model")
-    for name, tensor in one.items():
-        torch.testing.assert_close(two[name], tensor, rtol=1e-5, atol=1e-5)
-
-
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
     data = make_friedman(200, num_classes=3)
     CheckpointFolder(tmp_path, "of another").save({}, {})

@@ -52,7 +52,7 @@ _PAPER_NORMALISER = {
 }
 
 # Rows below which those held out are missed, so that the network is refitted; see docs/log.md.
-_SMALL = 10_000
+_REFIT_BELOW = 10_000
 _MIN_STEPS = 2000  # small tables need more passes to see as many batches
 
 
@@ -88,12 +88,12 @@ def _default(backbone: str, num_rows: int, batch_size: int | None) -> Settings:
     if batch_size is None:
         batch_size = min(256, max(16, 2 ** round(math.log2(max(num_rows, 1) / 20))))
     steps_per_epoch = max(1, math.ceil(num_rows / batch_size))
-    is_small, is_linear = num_rows < _SMALL, backbone == "linear"
+    is_linear = backbone == "linear"
     return Settings(
         max_epochs=min(200, max(16, math.ceil(_MIN_STEPS / steps_per_epoch))),
         batch_size=batch_size,
-        learning_rate=2e-2 if is_linear else 1e-3 if is_small else 4e-3,
-        weight_decay=0.0 if is_linear else 1.0 if is_small else 0.3,
+        learning_rate=2e-2 if is_linear else 4e-3,
+        weight_decay=0.0 if is_linear else 0.3,
         metric="ranked_probability_score",
         patience=None,
         clip_norm=1.0,
@@ -103,7 +103,7 @@ def _default(backbone: str, num_rows: int, batch_size: int | None) -> Settings:
         scaling="quantile",
         decision="median",
         backbone=backbone,
-        refit=is_small,
+        refit=num_rows < _REFIT_BELOW,
     )
 
 
