@@ -20,7 +20,8 @@ from echelon.methods import METHODS, Method, method
 
 if TYPE_CHECKING:
     from echelon.bundle import load
-    from echelon.estimators import OrdinalClassifier, cross_val_curve
+    from echelon.cross_validation import cross_val_curve
+    from echelon.estimators import OrdinalClassifier
 
 __all__ = [
     "METHODS",
@@ -42,7 +43,7 @@ __all__ = [
 # What needs pandas and scikit-learn is imported when it is first used.
 _LAZY = {
     "OrdinalClassifier": "echelon.estimators",
-    "cross_val_curve": "echelon.estimators",
+    "cross_val_curve": "echelon.cross_validation",
     "load": "echelon.bundle",
 }
 

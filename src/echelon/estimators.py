@@ -3,7 +3,6 @@
 import copy
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
@@ -20,12 +19,12 @@ from torch import Tensor, nn
 from echelon.backbones.tabular import make_backbone, output_size
 from echelon.curve import DECISIONS, RankCurve
 from echelon.data.labels import Labels
-from echelon.data.splits import folds as assign_folds
 from echelon.data.splits import hold_out
 from echelon.data.tables import RawTable, TableEncoder, TableSchema
 from echelon.evaluation import metrics
 from echelon.methods import method as make_method
 from echelon.training.checkpoints import CheckpointFolder
+from echelon.training.devices import make_fabric
 from echelon.training.loop import Rows, train
 from echelon.training.network import OrdinalNetwork
 from echelon.training.recipes import Settings, make_settings
@@ -177,7 +176,7 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         table = schema.read(X)
         labels = Labels.of(y, self.classes)
         ranks = labels.to_ranks(y)
-        _require_same_length(len(table), len(ranks), "y")
+        require_same_length(len(table), len(ranks), "y")
         weight = self._weights(sample_weight, ranks, labels)
         training, validation = self._split(
             schema, table, ranks, weight, labels, groups, X_val, y_val, seed
@@ -255,7 +254,7 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError("X_val needs y_val")
             held = schema.read(X_val)
             held_ranks = labels.to_ranks(y_val)
-            _require_same_length(len(held), len(held_ranks), "y_val")
+            require_same_length(len(held), len(held_ranks), "y_val")
             ones = np.ones(len(held_ranks), dtype=np.float32)
             return (table, ranks, every), (held, held_ranks, ones)
         if self.validation_fraction == 0:
@@ -340,7 +339,7 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seed: int,
         stage: str = "",
     ) -> Any:
-        fabric = _make_fabric(self.device, settings.precision)
+        fabric = make_fabric(self.device, settings.precision)
         folder = None
         if self.checkpoint_dir is not None:
             fingerprint = _fingerprint(self.method, settings, rows, seed)
@@ -421,82 +420,6 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         export_onnx(self, path)
 
 
-def cross_val_curve(
-    model: OrdinalClassifier,
-    X: Any,  # noqa: N803
-    y: Any,
-    *,
-    folds: int = 5,
-    groups: Any = None,
-    sample_weight: ArrayLike | None = None,
-) -> RankCurve:
-    """The curve of every row, from a model that has not seen it.
-
-    Use this instead of scikit-learn's ``cross_val_predict(method="predict_proba")``, which sorts
-    string labels by letter. Groups and twins of a row stay on one side.
-
-    Parameters
-    ----------
-    model : OrdinalClassifier
-        Cloned for each fold; it is not fitted itself.
-    X, y, sample_weight, groups
-        As for :meth:`OrdinalClassifier.fit`.
-    folds : int
-
-    Examples
-    --------
-    >>> from echelon.data import make_friedman
-    >>> data = make_friedman(200, num_classes=3)
-    >>> quick = OrdinalClassifier(max_epochs=1, random_state=0)
-    >>> cross_val_curve(quick, data.features, data.ranks, folds=2)
-    RankCurve(rows=(200,), num_classes=3)
-    """
-    labels = Labels.of(y, model.classes)
-    ranks = labels.to_ranks(y)
-    seed = int(check_random_state(model.random_state).randint(2**31 - 1))
-    table = TableSchema.of(X).read(X)
-    _require_same_length(len(table), len(ranks), "y")
-    number = assign_folds(table, folds, groups=groups, generator=np.random.default_rng(seed))
-    weight = None if sample_weight is None else np.asarray(sample_weight)
-    every_group = None if groups is None else np.asarray(groups)
-    result = torch.empty(len(ranks), labels.num_classes, dtype=torch.float64)
-    for fold in range(folds):
-        inside, outside = np.flatnonzero(number != fold), np.flatnonzero(number == fold)
-        fitted = clone(model).set_params(classes=labels.classes.tolist())
-        fitted.fit(
-            _take(X, inside),
-            labels.classes[ranks[inside]],
-            sample_weight=None if weight is None else weight[inside],
-            groups=None if every_group is None else every_group[inside],
-        )
-        curve = fitted.predict_curve(_take(X, outside))
-        result[outside] = curve.log_probabilities.double().cpu()
-    return RankCurve(result)
-
-
-def _take(table: Any, rows: NDArray[np.int64]) -> Any:
-    return table.iloc[rows] if hasattr(table, "iloc") else np.asarray(table)[rows]
-
-
-def _make_fabric(device: str, precision: str) -> Any:
-    """One device, or all processes that torchrun started."""
-    from lightning_fabric import Fabric  # takes a second to import
-
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
-    if processes == 1:
-        return Fabric(accelerator=device, devices=1, precision=cast(Any, precision))
-    here = int(os.environ.get("LOCAL_WORLD_SIZE", str(processes)))
-    fabric = Fabric(
-        accelerator=device,
-        devices=here,
-        num_nodes=processes // here,
-        strategy="ddp",
-        precision=cast(Any, precision),
-    )
-    fabric.launch()
-    return fabric
-
-
 def _encode(encoder: TableEncoder, part: _Part, weighted: bool) -> Rows:
     table, ranks, weight = part
     features = torch.empty(len(table), encoder.num_features)
@@ -507,7 +430,8 @@ def _encode(encoder: TableEncoder, part: _Part, weighted: bool) -> Rows:
     return Rows(features, torch.from_numpy(ranks), torch.from_numpy(weight) if weighted else None)
 
 
-def _require_same_length(rows: int, labels: int, name: str) -> None:
+def require_same_length(rows: int, labels: int, name: str) -> None:
+    """Raise where a table and its labels do not belong together."""
     if rows != labels:
         raise ValueError(
             f"X has {rows} rows and {name} {labels} labels: inconsistent numbers of samples"
