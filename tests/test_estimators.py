@@ -247,3 +247,13 @@ def test_cross_validation_keeps_the_order_of_strings(data) -> None:
     assert again.probabilities.shape == (600, 4)
     with pytest.raises(ValueError, match="folds must lie between 2"):
         echelon.cross_val_curve(model, data.features, names[data.ranks], folds=1)
+
+
+def test_progress_goes_to_standard_error(data, capsys) -> None:
+    OrdinalClassifier(**QUICK, verbose=1).fit(data.features, data.ranks)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "600 rows, 10 features: about" in shown.err
+    assert "validation_ranked_probability_score" in shown.err
+    OrdinalClassifier(**QUICK).fit(data.features, data.ranks)
+    assert capsys.readouterr().err == ""

@@ -3,6 +3,7 @@
 import copy
 import hashlib
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from echelon.training.checkpoints import CheckpointFolder
 from echelon.training.devices import make_fabric
 from echelon.training.loop import Rows, train
 from echelon.training.network import OrdinalNetwork
+from echelon.training.progress import epoch_bar
 from echelon.training.recipes import Settings, make_settings
 
 _CHUNK = 16_384  # rows that are encoded or predicted at once
@@ -193,6 +195,8 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             weighted = weight is not None
             rows = _encode(encoder, training, weighted)
             validation_rows = None if validation is None else _encode(encoder, validation, weighted)
+            if self.verbose:
+                print(_memory_line(table, rows, network), file=sys.stderr)
             progress = self._train(network, rows, validation_rows, settings, seed)
             if settings.refit and X_val is None and progress.best_epoch is not None:
                 network = self._refit(
@@ -344,17 +348,18 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.checkpoint_dir is not None:
             fingerprint = _fingerprint(self.method, settings, rows, seed)
             folder = CheckpointFolder(Path(self.checkpoint_dir) / stage, fingerprint)
-        return train(
-            network, rows, validation, settings, seed=seed, fabric=fabric, folder=folder,
-            on_epoch=self._report(settings) if self.verbose else None,
-        )  # fmt: skip
-
-    def _report(self, settings: Settings) -> Any:
-        def report(row: dict[str, float]) -> None:
-            parts = [f"{name} {value:.4f}" for name, value in row.items() if name != "epoch"]
-            print(f"epoch {row['epoch']:.0f}/{settings.max_epochs}  " + "  ".join(parts))
-
-        return report
+        title = stage or "fit"
+        with epoch_bar(title, settings.max_epochs, shown=bool(self.verbose)) as report:
+            return train(
+                network,
+                rows,
+                validation,
+                settings,
+                seed=seed,
+                fabric=fabric,
+                folder=folder,
+                on_epoch=report,
+            )
 
     # ---- predicting --------------------------------------------------------------------------
 
@@ -428,6 +433,16 @@ def _encode(encoder: TableEncoder, part: _Part, weighted: bool) -> Rows:
         features[start : start + len(numbers)] = encoder(numbers, codes)
         start += len(numbers)
     return Rows(features, torch.from_numpy(ranks), torch.from_numpy(weight) if weighted else None)
+
+
+def _memory_line(table: RawTable, rows: Rows, network: nn.Module) -> str:
+    """What a fit holds at once: the table, its features, and the network with its optimiser."""
+    raw = table.numbers.nbytes + table.codes.nbytes
+    features = sum(t.nbytes for t in (rows.features, rows.ranks, rows.weight) if t is not None)
+    # parameters, gradients, two moments, and the best epoch
+    parameters = 5 * sum(parameter.nbytes for parameter in network.parameters())
+    total = (2 * raw + features + parameters) / 2**20  # the split copies the table once
+    return f"{len(table):,} rows, {rows.features.shape[1]} features: about {total:,.0f} MiB"
 
 
 def require_same_length(rows: int, labels: int, name: str) -> None:
