@@ -93,7 +93,7 @@ class TabM(nn.Module):
         *,
         hidden: tuple[int, ...] = (192, 192, 192),
         dropout: float = 0.0,
-        members: int = 16,
+        members: int = 8,
     ) -> None:
         super().__init__()
         if len(set(hidden)) != 1:
