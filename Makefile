@@ -7,7 +7,8 @@ READY := $(VENV)/.ready
 
 # No test or example may fetch anything.
 export HF_HUB_OFFLINE := 1
-# Two processes on few cores must not spin while they wait for each other.
+# The tests' tensors are small: a second thread costs more than it gives, and spins while it waits.
+test test-slow: export OMP_NUM_THREADS ?= 1
 test test-slow: export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
