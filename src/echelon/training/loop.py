@@ -84,17 +84,20 @@ def train(
     if folder is not None and (found := folder.load()) is not None:
         run.restore(*found)
     saved = time.monotonic()
+
+    def save_if_due() -> None:
+        nonlocal saved
+        if folder is None or time.monotonic() - saved < checkpoint_seconds:
+            return
+        if fabric.is_global_zero:
+            folder.save(*run.state())
+        saved = time.monotonic()
+
     while run.progress.epoch < settings.max_epochs and not run.is_stalled():
         for _ in run.steps():
-            if folder is not None and time.monotonic() - saved >= checkpoint_seconds:
-                if fabric.is_global_zero:
-                    folder.save(*run.state())
-                saved = time.monotonic()
+            save_if_due()
         row = run.end_epoch()
-        if folder is not None and time.monotonic() - saved >= checkpoint_seconds:
-            if fabric.is_global_zero:
-                folder.save(*run.state())
-            saved = time.monotonic()
+        save_if_due()
         if on_epoch is not None:
             on_epoch(row)
     run.keep_best()
