@@ -6,8 +6,6 @@ slow moment of the machine hits all of them. Read the ratios: times differ betwe
 
 import argparse
 import importlib
-import json
-import platform
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +16,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 import echelon
+from page import environment_line, write_results, write_section
 
 SIZES = [(128, 16), (256, 33), (1024, 33), (128, 101), (4096, 101), (1024, 1000)]
 BASELINE = "plain BCE"  # with the building of its levels
@@ -25,10 +24,6 @@ SECONDS_PER_TURN = 0.01  # short turns and many rounds: some of them meet a quie
 SLOW_ROUNDS = 5  # enough for a step that takes longer than a turn
 
 PREAMBLE = """\
-# Benchmarks
-
-## Losses
-
 Written by `python benchmarks/losses.py --markdown docs/benchmarks.md`; `make bench` prints it too.
 Time of forward and backward, best of several rounds in which all take turns: plain binary
 cross-entropy with the building of its levels in microseconds, the others as a ratio to it. The
@@ -61,10 +56,9 @@ def main() -> None:
         )
     text = "\n\n".join([environment_line(), table(results), findings(results)])
     print(f"\n{text}")
-    document = {"environment": environment(), "results": results}
-    write(options.json, json.dumps(document, indent=2) + "\n")
+    write_results(options.json, results)
     if options.markdown is not None:
-        write(options.markdown, f"{PREAMBLE}\n{text}\n")
+        write_section(options.markdown, "Losses", f"{PREAMBLE}\n{text}")
 
 
 def contestants(rows: int, num_classes: int) -> dict[str, Step]:
@@ -175,29 +169,6 @@ def findings(results: list[dict[str, Any]]) -> str:
             f"{ours / base:.2f} times | {per_element:.1f} |"
         )
     return "\n".join(lines)
-
-
-def environment() -> dict[str, Any]:
-    """What a figure depends on."""
-    return {
-        "echelon": echelon.__version__,
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "threads": torch.get_num_threads(),
-    }
-
-
-def environment_line() -> str:
-    """The environment in one line."""
-    return ", ".join(f"{name} {value}" for name, value in environment().items())
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file and say so."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    print(f"wrote {path}")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from echelon.data.labels import Labels
 from echelon.data.splits import hold_out
 from echelon.data.tables import RawTable, TableEncoder, TableSchema
 from echelon.evaluation import metrics
+from echelon.evaluation._arguments import as_weight
 from echelon.methods import method as make_method
 from echelon.training.checkpoints import CheckpointFolder
 from echelon.training.devices import make_fabric
@@ -221,7 +222,7 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> NDArray[np.float32] | None:
         weight = None
         if sample_weight is not None:
-            given = metrics.as_weight(sample_weight, length=len(ranks))
+            given = as_weight(sample_weight, length=len(ranks))
             weight = given.astype(np.float32)
         if self.class_weight is None:
             return weight

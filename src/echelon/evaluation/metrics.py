@@ -1,9 +1,24 @@
-"""Metrics of predicted ranks. Arguments are alike everywhere: truth first, then the prediction."""
+"""Metrics of predicted ranks. Arguments are alike everywhere: truth first, then the prediction.
 
+Every metric of labels is a function of one table, how much weight each pair of true and predicted
+value has. So a metric of a whole file and one that was collected from its parts (see
+:mod:`echelon.evaluation.running`) are the same function of the same table.
+"""
+
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from echelon.evaluation import _joint
+from echelon.evaluation._arguments import count, joint_of, read, read_probabilities
+from echelon.evaluation._joint import OF_JOINT
+
+Vector = NDArray[np.float64]
+
+
+# ---- errors --------------------------------------------------------------------------------------
 
 
 def mae(
@@ -11,25 +26,29 @@ def mae(
     prediction: ArrayLike,
     *,
     num_classes: int | None = None,
+    classes: Sequence[Any] | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Mean absolute error in ranks.
+    """Mean absolute error in ranks; the arguments are those of every metric here.
 
     Parameters
     ----------
     truth, prediction : array-like, shape (n,)
-        Ranks; a prediction need not be a whole number.
+        Ranks, or labels if `classes` are given. A predicted rank need not be a whole number.
     num_classes : int, optional
         K; ranks outside 0..K-1 then raise.
+    classes : sequence, optional
+        All labels, the lowest first.
     sample_weight : array-like, shape (n,), optional
 
     Examples
     --------
     >>> mae([0, 4], [4, 0], num_classes=5)
     4.0
+    >>> mae(["low", "mid"], ["high", "mid"], classes=["low", "mid", "high"])
+    1.0
     """
-    truth, prediction, weight = _read(truth, prediction, num_classes, sample_weight)
-    return float(np.average(np.abs(truth - prediction), weights=weight))
+    return _joint.mae(joint_of(truth, prediction, num_classes, classes, sample_weight))
 
 
 def rmse(
@@ -37,25 +56,59 @@ def rmse(
     prediction: ArrayLike,
     *,
     num_classes: int | None = None,
+    classes: Sequence[Any] | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Root of the mean squared error in ranks.
-
-    Parameters
-    ----------
-    truth, prediction : array-like, shape (n,)
-        Ranks; a prediction need not be a whole number.
-    num_classes : int, optional
-        K; ranks outside 0..K-1 then raise.
-    sample_weight : array-like, shape (n,), optional
+    """Root of the mean squared error in ranks. Arguments as in :func:`mae`.
 
     Examples
     --------
     >>> rmse([0, 1, 2, 3], [0, 1, 2, 1])
     1.0
     """
-    truth, prediction, weight = _read(truth, prediction, num_classes, sample_weight)
-    return float(np.sqrt(np.average((truth - prediction) ** 2, weights=weight)))
+    return _joint.rmse(joint_of(truth, prediction, num_classes, classes, sample_weight))
+
+
+def amae(
+    truth: ArrayLike,
+    prediction: ArrayLike,
+    *,
+    num_classes: int | None = None,
+    classes: Sequence[Any] | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """The mean over the true classes of their MAE, each class counting alike.
+
+    Classes that do not occur in the truth have no error and do not count. Arguments as in
+    :func:`mae`.
+
+    Examples
+    --------
+    >>> amae([0, 0, 0, 4], [0, 0, 0, 0], num_classes=5)
+    2.0
+    """
+    return _joint.amae(joint_of(truth, prediction, num_classes, classes, sample_weight))
+
+
+def mmae(
+    truth: ArrayLike,
+    prediction: ArrayLike,
+    *,
+    num_classes: int | None = None,
+    classes: Sequence[Any] | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """The MAE of the true class that has the largest. Arguments as in :func:`mae`.
+
+    Examples
+    --------
+    >>> mmae([0, 0, 0, 4], [0, 0, 0, 0], num_classes=5)
+    4.0
+    """
+    return _joint.mmae(joint_of(truth, prediction, num_classes, classes, sample_weight))
+
+
+# ---- hits ----------------------------------------------------------------------------------------
 
 
 def accuracy(
@@ -63,24 +116,116 @@ def accuracy(
     prediction: ArrayLike,
     *,
     num_classes: int | None = None,
+    classes: Sequence[Any] | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Share of the rows whose rank is predicted exactly.
-
-    Parameters
-    ----------
-    truth, prediction : array-like, shape (n,)
-    num_classes : int, optional
-        K; ranks outside 0..K-1 then raise.
-    sample_weight : array-like, shape (n,), optional
+    """Share of the rows whose rank is predicted exactly. Arguments as in :func:`mae`.
 
     Examples
     --------
     >>> accuracy([0, 1, 2, 3], [0, 1, 2, 1])
     0.75
     """
-    truth, prediction, weight = _read(truth, prediction, num_classes, sample_weight)
-    return float(np.average(truth == prediction, weights=weight))
+    return _joint.accuracy_within(
+        joint_of(truth, prediction, num_classes, classes, sample_weight), 0
+    )
+
+
+def accuracy_within(
+    truth: ArrayLike,
+    prediction: ArrayLike,
+    k: int = 1,
+    *,
+    num_classes: int | None = None,
+    classes: Sequence[Any] | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Share of the rows whose rank is missed by at most `k`. Other arguments as in :func:`mae`.
+
+    Examples
+    --------
+    >>> accuracy_within([0, 1, 2, 3], [0, 2, 2, 0])
+    0.75
+    """
+    if k < 0:
+        raise ValueError(f"k must be at least 0; got {k}")
+    return _joint.accuracy_within(
+        joint_of(truth, prediction, num_classes, classes, sample_weight), k
+    )
+
+
+def minimum_sensitivity(
+    truth: ArrayLike,
+    prediction: ArrayLike,
+    *,
+    num_classes: int | None = None,
+    classes: Sequence[Any] | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """The share of exact hits in the true class that has the lowest. Arguments as in :func:`mae`.
+
+    Examples
+    --------
+    >>> minimum_sensitivity([0, 0, 1, 1], [0, 0, 1, 0])
+    0.5
+    """
+    return _joint.minimum_sensitivity(
+        joint_of(truth, prediction, num_classes, classes, sample_weight)
+    )
+
+
+def confusion_matrix(
+    truth: ArrayLike,
+    prediction: ArrayLike,
+    *,
+    num_classes: int | None = None,
+    classes: Sequence[Any] | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> NDArray[np.float64]:
+    """The weight of each pair of true (row) and predicted (column) rank, (K, K).
+
+    Without `num_classes` and `classes`, K is one more than the largest rank that occurs. Other
+    arguments as in :func:`mae`.
+
+    Examples
+    --------
+    >>> confusion_matrix([0, 1, 1], [0, 1, 0], num_classes=3)
+    array([[1., 0., 0.],
+           [1., 1., 0.],
+           [0., 0., 0.]])
+    """
+    true_ranks, predicted, weight, size = read(
+        truth, prediction, num_classes, classes, sample_weight
+    )
+    for name, values in (("truth", true_ranks), ("prediction", predicted)):
+        if (values != np.floor(values)).any() or values.min() < 0:
+            raise ValueError(f"{name} must be whole numbers from 0 on to be counted")
+    size = size or int(max(true_ranks.max(), predicted.max())) + 1
+    return count(true_ranks, predicted, weight, size)
+
+
+# ---- agreement and association -------------------------------------------------------------------
+
+
+def linear_weighted_kappa(
+    truth: ArrayLike,
+    prediction: ArrayLike,
+    *,
+    num_classes: int | None = None,
+    classes: Sequence[Any] | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Cohen's kappa with linear weights: 1 minus the absolute error over that of chance.
+
+    Chance pairs every truth with every prediction. 1 is perfect, 0 is chance; where truth and
+    prediction are one and the same constant, it is 1. Arguments as in :func:`mae`.
+
+    Examples
+    --------
+    >>> linear_weighted_kappa([0, 1, 2], [0, 1, 2])
+    1.0
+    """
+    return _joint.kappa(joint_of(truth, prediction, num_classes, classes, sample_weight), 1)
 
 
 def quadratic_weighted_kappa(
@@ -88,35 +233,87 @@ def quadratic_weighted_kappa(
     prediction: ArrayLike,
     *,
     num_classes: int | None = None,
+    classes: Sequence[Any] | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
     """Cohen's kappa with squared weights: 1 minus the squared error over that of chance.
 
     Chance pairs every truth with every prediction. 1 is perfect, 0 is chance; where truth and
-    prediction are one and the same constant, it is 1.
-
-    Parameters
-    ----------
-    truth, prediction : array-like, shape (n,)
-    num_classes : int, optional
-        K; ranks outside 0..K-1 then raise.
-    sample_weight : array-like, shape (n,), optional
+    prediction are one and the same constant, it is 1. Arguments as in :func:`mae`.
 
     Examples
     --------
     >>> quadratic_weighted_kappa([0, 1, 2], [0, 1, 2])
     1.0
     """
-    truth, prediction, weight = _read(truth, prediction, num_classes, sample_weight)
-    observed = np.average((truth - prediction) ** 2, weights=weight)
-    means = [np.average(values, weights=weight) for values in (truth, prediction)]
-    spreads = [
-        np.average((values - mean) ** 2, weights=weight)
-        for values, mean in zip((truth, prediction), means, strict=True)
-    ]
-    # E (t - p)^2 of independent t and p
-    chance = spreads[0] + spreads[1] + (means[0] - means[1]) ** 2
-    return 1.0 if chance == 0 else float(1 - observed / chance)
+    return _joint.kappa(joint_of(truth, prediction, num_classes, classes, sample_weight), 2)
+
+
+def kendall_tau(
+    truth: ArrayLike,
+    prediction: ArrayLike,
+    *,
+    num_classes: int | None = None,
+    classes: Sequence[Any] | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Kendall's tau-b: pairs in the right order minus those in the wrong one, corrected for ties.
+
+    0 where truth or prediction is constant. A weight counts a row that many times. Arguments as in
+    :func:`mae`.
+
+    Examples
+    --------
+    >>> kendall_tau([0, 1, 2], [0, 2, 1])
+    0.3333333333333333
+    """
+    return _joint.kendall_tau(joint_of(truth, prediction, num_classes, classes, sample_weight))
+
+
+def spearman(
+    truth: ArrayLike,
+    prediction: ArrayLike,
+    *,
+    num_classes: int | None = None,
+    classes: Sequence[Any] | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Spearman's correlation: that of the places in the order, ties sharing the middle one.
+
+    0 where truth or prediction is constant. Arguments as in :func:`mae`.
+
+    Examples
+    --------
+    >>> spearman([0, 1, 2], [0, 2, 1])
+    0.5
+    """
+    return _joint.spearman(joint_of(truth, prediction, num_classes, classes, sample_weight))
+
+
+def concordance_index(
+    truth: ArrayLike,
+    prediction: ArrayLike,
+    *,
+    num_classes: int | None = None,
+    classes: Sequence[Any] | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Of the pairs with different truth, the share that the prediction puts in the right order.
+
+    Pairs with equal predictions count half; 0.5 where all truths are equal. Arguments as in
+    :func:`mae`.
+
+    Examples
+    --------
+    >>> concordance_index([0, 0, 1], [0, 1, 1])
+    0.75
+    """
+    return _joint.concordance_index(
+        joint_of(truth, prediction, num_classes, classes, sample_weight)
+    )
+
+
+# ---- distributions -------------------------------------------------------------------------------
 
 
 def ranked_probability_score(
@@ -124,6 +321,7 @@ def ranked_probability_score(
     probabilities: ArrayLike,
     *,
     num_classes: int | None = None,
+    classes: Sequence[Any] | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
     """Mean over the rows of the squared errors of P(y <= k), summed over the thresholds.
@@ -133,73 +331,93 @@ def ranked_probability_score(
     truth : array-like, shape (n,)
     probabilities : array-like, shape (n, K)
         Each row sums to 1.
-    num_classes : int, optional
-        K, which the probabilities then must have.
-    sample_weight : array-like, shape (n,), optional
+    num_classes, classes, sample_weight : optional
+        As in :func:`mae`; K must be that of the probabilities.
 
     Examples
     --------
     >>> ranked_probability_score([0], [[0.5, 0.25, 0.25]])
     0.3125
     """
-    p = np.asarray(probabilities, dtype=np.float64)
-    if p.ndim != 2 or (num_classes is not None and p.shape[1] != num_classes):
-        wanted = "K" if num_classes is None else num_classes
-        raise ValueError(f"probabilities must have the shape (n, {wanted}); got {p.shape}")
-    if not (np.isfinite(p).all() and (p >= 0).all() and np.allclose(p.sum(1), 1, atol=1e-3)):
-        raise ValueError("probabilities must be non-negative and sum to 1 in every row")
-    truth, _, weight = _read(truth, np.zeros(len(p)), p.shape[1], sample_weight)
+    losses, weight = ranked_probability_losses(
+        truth, probabilities, num_classes=num_classes, classes=classes, sample_weight=sample_weight
+    )
+    return float(np.average(losses, weights=weight))
+
+
+def log_score(
+    truth: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    num_classes: int | None = None,
+    classes: Sequence[Any] | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Mean of -log P(y = truth); infinite where a truth was called impossible.
+
+    Arguments as in :func:`ranked_probability_score`.
+
+    Examples
+    --------
+    >>> round(log_score([0, 1], [[0.5, 0.5], [0.5, 0.5]]), 4)
+    0.6931
+    """
+    losses, weight = log_losses(
+        truth, probabilities, num_classes=num_classes, classes=classes, sample_weight=sample_weight
+    )
+    return float(np.average(losses, weights=weight))
+
+
+def ranked_probability_losses(
+    truth: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    num_classes: int | None = None,
+    classes: Sequence[Any] | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> tuple[Vector, Vector | None]:
+    """The ranked probability score of each row, (n,), and the weights (n,) or None."""
+    ranks, p, weight = read_probabilities(truth, probabilities, num_classes, classes, sample_weight)
     below = p.cumsum(axis=1)[:, :-1]
-    not_above = truth[:, None] <= np.arange(p.shape[1] - 1)
-    return float(np.average(((below - not_above) ** 2).sum(axis=1), weights=weight))
+    not_above = ranks[:, None] <= np.arange(p.shape[1] - 1)
+    losses: Vector = ((below - not_above) ** 2).sum(axis=1)
+    return losses, weight
 
 
-OF_PROBABILITIES = frozenset({"ranked_probability_score"})
-OF_LABELS = frozenset({"mae", "rmse", "accuracy", "quadratic_weighted_kappa"})
-HIGHER_IS_BETTER = frozenset({"accuracy", "quadratic_weighted_kappa"})
+def log_losses(
+    truth: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    num_classes: int | None = None,
+    classes: Sequence[Any] | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> tuple[Vector, Vector | None]:
+    """The -log P(y = truth) of each row, (n,), and the weights (n,) or None."""
+    ranks, p, weight = read_probabilities(truth, probabilities, num_classes, classes, sample_weight)
+    with np.errstate(divide="ignore"):
+        losses: Vector = -np.log(p[np.arange(len(p)), ranks])
+    return losses, weight
 
 
-def _read(
+OF_LABELS = frozenset(OF_JOINT)
+OF_PROBABILITIES = frozenset({"ranked_probability_score", "log_score"})
+HIGHER_IS_BETTER = OF_LABELS - {"mae", "rmse", "amae", "mmae"}
+
+
+def all_scores(
     truth: ArrayLike,
     prediction: ArrayLike,
-    num_classes: int | None,
-    sample_weight: ArrayLike | None,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]:
-    true_ranks = as_vector("truth", truth)
-    predicted = as_vector("prediction", prediction, length=len(true_ranks))
-    if num_classes is not None:
-        for name, values in (("truth", true_ranks), ("prediction", predicted)):
-            if values.min() < 0 or values.max() > num_classes - 1:
-                raise ValueError(
-                    f"{name} must lie in 0..{num_classes - 1}; got {values.min():g} to "
-                    f"{values.max():g}"
-                )
-    if sample_weight is None:
-        return true_ranks, predicted, None
-    return true_ranks, predicted, as_weight(sample_weight, length=len(true_ranks))
-
-
-def as_vector(name: str, values: ArrayLike, *, length: int | None = None) -> NDArray[np.float64]:
-    """A non-empty vector of finite numbers, or an error that says what came instead."""
-    array: NDArray[Any] = np.asarray(values)
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must be numbers; got dtype {array.dtype}")
-    if array.ndim != 1 or array.size == 0:
-        raise ValueError(f"{name} must be a non-empty vector; got the shape {array.shape}")
-    if length is not None and len(array) != length:
-        raise ValueError(f"{name} must have {length} values, as truth has; got {len(array)}")
-    numbers = array.astype(np.float64)
-    if not np.isfinite(numbers).all():
-        raise ValueError(f"{name} must be finite; got {(~np.isfinite(numbers)).sum()} that are not")
-    return numbers
-
-
-def as_weight(values: ArrayLike, *, length: int) -> NDArray[np.float64]:
-    """Non-negative weights that are not all 0."""
-    weight = as_vector("sample_weight", values, length=length)
-    if weight.min() < 0 or weight.sum() == 0:
-        raise ValueError(
-            f"sample_weight must be non-negative and not all zero; got weights from "
-            f"{weight.min():g} to {weight.max():g}"
-        )
-    return weight
+    probabilities: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+) -> dict[str, float]:
+    """Every metric of ranks (n,) and probabilities (n, K), by name."""
+    num_classes = np.shape(probabilities)[-1]
+    joint = joint_of(truth, prediction, num_classes, None, sample_weight)
+    scores = {name: function(joint) for name, function in OF_JOINT.items()}
+    for name, function in (
+        ("ranked_probability_score", ranked_probability_score),
+        ("log_score", log_score),
+    ):
+        scores[name] = function(truth, probabilities, sample_weight=sample_weight)
+    return scores

@@ -1,0 +1,116 @@
+"""Metrics that are collected from parts: of a file, of an epoch, of several devices.
+
+Invariant: what is kept are sums, and dividing comes last, so parts of any size add up to the
+metrics of the whole.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from echelon.evaluation._arguments import as_weight
+from echelon.evaluation._joint import OF_JOINT, Joint
+from echelon.evaluation.metrics import (
+    confusion_matrix,
+    log_losses,
+    ranked_probability_losses,
+)
+
+
+class RunningScores:
+    """Every metric, from one part after the other.
+
+    Parameters
+    ----------
+    num_classes : int
+        K.
+
+    Examples
+    --------
+    >>> running = RunningScores(num_classes=3)
+    >>> running.update([0, 1], prediction=[0, 2])
+    >>> running.update([2], prediction=[2])
+    >>> round(running.compute()["mae"], 4)
+    0.3333
+    """
+
+    def __init__(self, num_classes: int) -> None:
+        if num_classes < 2:
+            raise ValueError(f"num_classes must be at least 2; got {num_classes}")
+        self.num_classes = num_classes
+        self._labels = np.zeros((num_classes, num_classes))
+        self._losses = np.zeros(3)  # ranked probability, log, and their weight
+
+    def update(
+        self,
+        truth: ArrayLike,
+        *,
+        prediction: ArrayLike | None = None,
+        probabilities: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> None:
+        """Add rows: their ranks (n,), and predicted ranks (n,), probabilities (n, K), or both."""
+        if prediction is None and probabilities is None:
+            raise ValueError("update needs prediction=, probabilities=, or both")
+        n = len(np.asarray(truth))
+        if n == 0:
+            return
+        if sample_weight is not None and not np.any(sample_weight):
+            as_weight(np.ones(n) + np.asarray(sample_weight), length=n)  # only its shape can be off
+            return
+        if prediction is not None:
+            self._labels += confusion_matrix(
+                truth, prediction, num_classes=self.num_classes, sample_weight=sample_weight
+            )
+        if probabilities is not None:
+            arguments = {"num_classes": self.num_classes, "sample_weight": sample_weight}
+            ranked, weight = ranked_probability_losses(truth, probabilities, **arguments)  # type: ignore[arg-type]
+            logarithmic, _ = log_losses(truth, probabilities, **arguments)  # type: ignore[arg-type]
+            each = np.ones(n) if weight is None else weight
+            counted = each > 0  # an infinite loss of weight 0 is none
+            self._losses += [
+                (ranked * each).sum(),
+                (logarithmic[counted] * each[counted]).sum(),
+                each.sum(),
+            ]
+
+    def state(self) -> NDArray[np.float64]:
+        """All sums as one vector, to be added up over devices."""
+        return np.concatenate([self._labels.reshape(-1), self._losses])
+
+    @classmethod
+    def from_state(cls, state: ArrayLike, num_classes: int) -> "RunningScores":
+        """What a vector of :meth:`state`, or a sum of several, stands for."""
+        values = np.asarray(state, dtype=np.float64)
+        size = num_classes * num_classes
+        if values.shape != (size + 3,):
+            raise ValueError(f"state must have the shape {(size + 3,)}; got {values.shape}")
+        running = cls(num_classes)
+        running._labels = values[:size].reshape(num_classes, num_classes).copy()
+        running._losses = values[size:].copy()
+        return running
+
+    def __add__(self, other: "RunningScores") -> "RunningScores":
+        if self.num_classes != other.num_classes:
+            raise ValueError(
+                f"scores of {self.num_classes} and of {other.num_classes} classes do not add up"
+            )
+        return RunningScores.from_state(self.state() + other.state(), self.num_classes)
+
+    @property
+    def confusion_matrix(self) -> NDArray[np.float64]:
+        """The weight of each pair of true (row) and predicted (column) rank, (K, K)."""
+        table: NDArray[np.float64] = self._labels.copy()
+        return table
+
+    def compute(self) -> dict[str, float]:
+        """Every metric that the rows so far allow, by name."""
+        scores: dict[str, float] = {}
+        if self._labels.any():
+            joint = Joint.of_ranks(self._labels)
+            scores = {name: function(joint) for name, function in OF_JOINT.items()}
+        if self._losses[2] > 0:
+            scores["ranked_probability_score"] = float(self._losses[0] / self._losses[2])
+            scores["log_score"] = float(self._losses[1] / self._losses[2])
+        if not scores:
+            raise ValueError("there are no rows yet")
+        return scores
