@@ -9,7 +9,6 @@ import argparse
 import functools
 import importlib
 import os
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -45,11 +44,11 @@ METRICS = {
 PREAMBLE = """\
 Written by `python benchmarks/accuracy.py --markdown docs/benchmarks.md`, with real tables from the
 folder that `ECHELON_DATA` names. Mean over five splits (75 % for training and validation, 25 % for
-testing; Friedman: 10,000 fresh rows, tested on 50,000) and its standard error. Every contestant sees
-the same rows; LightGBM chooses one of twelve settings and its number of trees on the validation rows
-and is refitted on all. A contestant that predicts labels alone is scored as if it were sure of
-them, so its RPS is its MAE. The rank is among all contestants, the lowest being the best, averaged
-over the sets.
+testing; Friedman: 10,000 fresh rows, tested on 50,000) and its standard error. Every contestant
+sees the same rows; LightGBM chooses one of twelve settings and its number of trees on the
+validation rows and is refitted on all. A contestant that predicts labels alone is scored as if it
+were sure of them, so its RPS is its MAE. The rank is among all contestants, the lowest being the
+best, averaged over the sets.
 """
 
 Ranks = NDArray[np.int64]
@@ -243,7 +242,6 @@ def with_lightgbm_classes(split: Split) -> Prediction:
         some = spread(model.predict_proba(features), model.classes_, split.num_classes)
         return metrics.ranked_probability_score(split.ranks[split.marked], some)
 
-    # Classes that no validation row may lack: LightGBM refuses labels it has not seen.
     model = fit_lightgbm(split, lightgbm.LGBMClassifier, loss)
     probabilities = spread(
         model.predict_proba(split.test_features), model.classes_, split.num_classes
@@ -305,18 +303,16 @@ def median(probabilities: Probabilities) -> Ranks:
 
 
 def run_set(name: str, chosen: dict[str, Contestant]) -> dict[str, dict[str, list[float]]]:
-    """Every metric of every contestant, a value per split; and the seconds."""
+    """Every metric of every contestant, a value per split."""
     found: dict[str, dict[str, list[float]]] = {}
     for split in splits(name):
         for who, run in chosen.items():
-            start = time.perf_counter()
             try:
                 prediction = run(split)
             except Exception as error:  # a library may refuse a split; the table then says so
                 print(f"  {name}, {who}: {type(error).__name__}: {error}", flush=True)
                 continue
             scores = found.setdefault(who, {})
-            scores.setdefault("seconds", []).append(time.perf_counter() - start)
             for title, metric in METRICS.items():
                 scores.setdefault(title, []).append(score(metric, split, prediction))
         shown = {who: round(float(scores["RPS"][-1]), 4) for who, scores in found.items()}
@@ -341,8 +337,8 @@ def table(name: str, found: dict[str, dict[str, list[float]]]) -> str:
     lines = [
         f"### {name}",
         "",
-        "| | " + " | ".join(METRICS) + " | s a fit |",
-        "| --- |" + " ---: |" * (len(METRICS) + 1),
+        "| | " + " | ".join(METRICS) + " |",
+        "| --- |" + " ---: |" * len(METRICS),
     ]
     for who, scores in found.items():
         cells = []
@@ -350,7 +346,7 @@ def table(name: str, found: dict[str, dict[str, list[float]]]) -> str:
             values = np.array(scores[title])
             error = values.std(ddof=1) / len(values) ** 0.5
             cells.append(f"{values.mean():.3f} ± {error:.3f}")
-        lines.append(f"| {who} | " + " | ".join(cells) + f" | {np.median(scores['seconds']):.1f} |")
+        lines.append(f"| {who} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 

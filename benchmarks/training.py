@@ -2,11 +2,11 @@
 
 (a) An epoch of the CORN paper's MLP on 30,922 generated rows (the size of Fireman's training part),
 with echelon's loop, with a bare loop over preloaded tensors, and with coral-pytorch in a plain
-DataLoader loop; the same network and batch size, best of several rounds in turns. (b) Seconds until
-the validation MAE is 0.75, with the default recipe and with the paper's. (c) Prediction of 1,000,000
-rows through the estimator and through a bare forward pass. (d) Rows per second of a fit of one
-epoch, and the peak memory, for more and more rows and classes, each in a process of its own; and
-`echelon predict` on a Parquet file of 10,000,000 rows.
+DataLoader loop; the same network and batch size, best of several rounds in turns. (b) Seconds
+until the validation MAE is 0.75, with the default recipe and with the paper's. (c) Prediction of
+1,000,000 rows through the estimator and through a bare forward pass. (d) Rows per second of a fit
+of one epoch, and the peak memory, for more and more rows and classes, each in a process of its own;
+and `echelon predict` on a Parquet file of 10,000,000 rows.
 """
 
 import argparse
@@ -163,7 +163,7 @@ def with_coral_pytorch(features: Tensor, ranks: Tensor, batch_size: int) -> None
 # ---- b: seconds to a good model ------------------------------------------------------------------
 
 
-class _Reached(Exception):
+class ReachedError(Exception):
     """Ends a run that is good enough."""
 
 
@@ -206,13 +206,13 @@ def time_recipe(recipe: str, backbone: str) -> dict[str, Any]:
         nonlocal epochs, best
         epochs, best = epochs + 1, min(best, row["validation_mae"])
         if best <= GOOD_MAE:
-            raise _Reached
+            raise ReachedError
 
     fabric = Fabric(accelerator="cpu", devices=1)
     reached = False
     try:
         train(network, rows, validation, settings, seed=0, fabric=fabric, on_epoch=on_epoch)
-    except _Reached:
+    except ReachedError:
         reached = True
     return {
         "recipe": recipe,
@@ -332,8 +332,9 @@ def measure_prediction() -> dict[str, Any]:
             "app(sys.argv[1:], standalone_mode=False)\n"
             "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
         )
+        arguments = ["predict", "model.echelon", "rows.parquet", "--out", "predictions.csv"]
         done = subprocess.run(
-            [sys.executable, "-c", code, "predict", "model.echelon", "rows.parquet", "--out", "p.csv"],
+            [sys.executable, "-c", code, *arguments],
             cwd=folder, check=True, capture_output=True, text=True,
         )  # fmt: skip
         seconds = time.perf_counter() - start
