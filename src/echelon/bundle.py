@@ -20,11 +20,14 @@ from echelon._version import __version__
 from echelon.data.labels import Labels
 from echelon.data.tables import Column, TableEncoder, TableSchema
 from echelon.estimators import OrdinalClassifier
+from echelon.prediction import ConformalRows
 from echelon.training.checkpoints import read_whole, write_atomically
+from echelon.training.network import Calibration
 from echelon.training.recipes import Settings
 
 FORMAT_VERSION = 1
 _KEY = "echelon_model"
+_CONFORMAL = "conformal."  # before the names of tensors that are not the network's
 _PARAMETERS = (
     "method", "backbone", "classes", "recipe", "decision", "max_epochs", "batch_size",
     "learning_rate", "weight_decay", "patience", "metric", "validation_fraction", "precision",
@@ -40,6 +43,11 @@ def save(model: OrdinalClassifier, path: str | Path) -> None:
             "run your code; save `model.network_.state_dict()` yourself, or use a named backbone"
         )
     tensors = {name: value.cpu() for name, value in model.network_.state_dict().items()}
+    if model.conformal_ is not None:
+        tensors |= {
+            f"{_CONFORMAL}{name}": torch.from_numpy(values)
+            for name, values in model.conformal_._asdict().items()
+        }
     document = _describe(model)
     document["checksum"] = _checksum(tensors, document)
     write_atomically(Path(path), tensors, _KEY, document)
@@ -65,6 +73,8 @@ def _describe(model: OrdinalClassifier) -> dict[str, Any]:
         "settings": asdict(model.settings_),
         "parameters": parameters,
         "training": {"history": model.history_, "best_epoch": model.best_epoch_},
+        "cutpoints": None if model.cutpoints_ is None else model.cutpoints_.tolist(),
+        "calibration": model.calibration_summary_,
     }
 
 
@@ -109,6 +119,7 @@ def _rebuild(tensors: dict[str, Tensor], document: dict[str, Any]) -> OrdinalCla
     model.schema_ = TableSchema(columns, bool(document["schema"]["named"]))
     kind = {"b": bool, "i": np.int64, "f": np.float64, "O": object}[document["class_kind"]]
     model.labels_ = Labels(np.array(document["classes"], dtype=kind))
+    num_classes = model.labels_.num_classes
     settings = dict(document["settings"])
     options = settings["backbone_options"]
     settings["backbone_options"] = {
@@ -123,8 +134,21 @@ def _rebuild(tensors: dict[str, Tensor], document: dict[str, Any]) -> OrdinalCla
         indicators=tensors["encoder.indicators"].tolist(),
     )
     with torch.random.fork_rng():
-        model.network_ = model._make_network(encoder, model.settings_, model.labels_.num_classes)
+        model.network_ = model._make_network(encoder, model.settings_, num_classes)
+    conformal = {
+        name: tensors.pop(f"{_CONFORMAL}{name}").numpy()
+        for name in ConformalRows._fields
+        if f"{_CONFORMAL}{name}" in tensors
+    }
+    model.conformal_ = _checked_conformal(conformal, num_classes) if conformal else None
+    if "calibration.values" in tensors:
+        model.network_.calibration = Calibration(torch.zeros_like(tensors["calibration.values"]))
     model.network_.load_state_dict(tensors)
+    cutpoints = document["cutpoints"]
+    model.cutpoints_ = None if cutpoints is None else np.array(cutpoints, dtype=np.float64)
+    if model.cutpoints_ is not None and model.cutpoints_.shape != (num_classes - 1,):
+        raise ValueError(f"there are {len(model.cutpoints_)} cut-points for {num_classes} classes")
+    model.calibration_summary_ = document["calibration"]
     model.network_.eval()
     model.classes_ = model.labels_.classes
     model.history_ = document["training"]["history"]
@@ -133,6 +157,15 @@ def _rebuild(tensors: dict[str, Tensor], document: dict[str, Any]) -> OrdinalCla
     if model.schema_.named:
         model.feature_names_in_ = np.array([c.name for c in columns], dtype=object)
     return model
+
+
+def _checked_conformal(arrays: dict[str, Any], num_classes: int) -> ConformalRows:
+    rows = ConformalRows(**arrays)
+    if rows.scores.shape != rows.ranks.shape or rows.scores.ndim != 1 or not len(rows.ranks):
+        raise ValueError("its conformal scores and ranks do not belong together")
+    if rows.ranks.min() < 0 or rows.ranks.max() >= num_classes:
+        raise ValueError(f"its conformal ranks do not lie in 0..{num_classes - 1}")
+    return rows
 
 
 def _checksum(tensors: Mapping[str, Tensor], document: Mapping[str, Any]) -> str:

@@ -12,7 +12,8 @@ from echelon.curve import RankCurve
 from echelon.data.labels import Labels
 from echelon.data.splits import folds as assign_folds
 from echelon.data.tables import TableSchema
-from echelon.estimators import OrdinalClassifier, require_same_length
+from echelon.estimators import OrdinalClassifier
+from echelon.prediction import require_same_length
 
 
 def cross_val_curve(

@@ -1,10 +1,13 @@
 """The curve that every method ends in, and what is read off it.
 
 Invariant: a curve holds log-probabilities that a method computed by its own stable formula;
-nothing here subtracts exceedances. Labels are ranks, 0..K-1.
+nothing here subtracts exceedances but an isotonic map, whose outcome they are. Labels are ranks,
+0..K-1.
 """
 
 import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,6 +15,19 @@ from torch import Tensor
 from echelon.functional._precision import without_autocast
 
 DECISIONS = ("median", "mean", "mode")
+
+
+class CalibrationMap(NamedTuple):
+    """A map that mends probabilities; :mod:`echelon.evaluation.calibration` fits it.
+
+    Either every log-probability is divided by `temperature`, (), or, where `values` (K-1, m) has
+    columns, P(y > k) is mapped by row k, given at m even steps from 0 to 1, and the share
+    `smoothing`, (), of the unmapped distribution is mixed in.
+    """
+
+    temperature: Tensor
+    values: Tensor
+    smoothing: Tensor
 
 
 class RankCurve:
@@ -82,11 +98,12 @@ class RankCurve:
 
         Parameters
         ----------
-        decision : {"median", "mean", "mode"} or Tensor of shape (K, K)
-            The mean is rounded; a tensor is a matrix of costs for :meth:`decide`.
+        decision : {"median", "mean", "mode"} or Tensor of shape (K, K) or (K-1,)
+            The mean is rounded; a matrix holds costs for :meth:`decide`, a vector cut-points for
+            :meth:`cut`.
         """
         if not isinstance(decision, str):
-            return self.decide(decision)
+            return self.cut(decision) if decision.dim() == 1 else self.decide(decision)
         if decision not in DECISIONS:
             raise ValueError(
                 f"decision must be one of {', '.join(map(repr, DECISIONS))}, or a matrix of costs; "
@@ -95,6 +112,23 @@ class RankCurve:
         if decision == "mean":
             return self.mean().round().long()
         return self.median() if decision == "median" else self.mode()
+
+    def cut(self, cutpoints: Tensor) -> Tensor:
+        """The number of cut-points (K-1,) below the expected rank, (...).
+
+        Examples
+        --------
+        >>> curve = RankCurve(torch.tensor([[0.5, 0.2, 0.3]]).log())  # its mean is 0.8
+        >>> curve.cut(torch.tensor([0.7, 1.2])), curve.cut(torch.tensor([0.9, 1.2]))
+        (tensor([1]), tensor([0]))
+        """
+        expected = (self.num_classes - 1,)
+        if cutpoints.shape != expected:
+            raise ValueError(
+                f"cutpoints must have the shape {expected}; got {tuple(cutpoints.shape)}"
+            )
+        mean = self.mean()
+        return (mean.unsqueeze(-1) > cutpoints.to(mean)).sum(-1)
 
     def decide(self, cost_matrix: Tensor) -> Tensor:
         """The rank with the lowest expected cost, (...); the lowest of equals.
@@ -126,6 +160,38 @@ class RankCurve:
         rounding = 8 * torch.finfo(expected.dtype).eps * costs.abs().max()
         as_good = expected <= expected.amin(-1, keepdim=True) + rounding
         return as_good.int().argmax(-1)  # the first of them
+
+    def calibrated(self, calibration: CalibrationMap) -> "RankCurve":
+        """The curve with a map applied; crossings stay those of the raw curve."""
+        logs = self.log_probabilities
+        if not calibration.values.shape[-1]:
+            scaled = torch.log_softmax(logs / calibration.temperature.to(logs), -1)
+            return RankCurve(scaled, raw_exceedance=self._raw_exceedance)
+        values = calibration.values.to(logs)  # (K-1, m)
+        tasks, steps = values.shape
+        place = self.exceedance.clamp(0, 1) * (steps - 1)
+        left = place.floor().clamp(max=steps - 2)
+        index = left.long() + steps * torch.arange(tasks, device=logs.device)
+        flat = values.reshape(-1)
+        mapped = flat[index] + (place - left) * (flat[index + 1] - flat[index])
+        # Each threshold has a map of its own, so the results may cross: sorting repairs that.
+        ordered = mapped.sort(-1, descending=True).values
+        ends = torch.ones_like(ordered[..., :1])
+        mended = torch.cat([ends, ordered], -1) - torch.cat([ordered, 0 * ends], -1)
+        share = calibration.smoothing.to(logs)
+        mixed = (1 - share) * mended + share * self.probabilities
+        smallest = torch.finfo(mixed.dtype).tiny
+        return RankCurve(mixed.clamp(min=smallest).log(), raw_exceedance=self._raw_exceedance)
+
+    @staticmethod
+    def concatenate(curves: Sequence["RankCurve"]) -> "RankCurve":
+        """Curves of one number of classes, one after the other, as one."""
+        raws = [curve._raw_exceedance for curve in curves]
+        whole = [raw for raw in raws if raw is not None]
+        return RankCurve(
+            torch.cat([curve.log_probabilities for curve in curves]),
+            raw_exceedance=torch.cat(whole) if len(whole) == len(curves) else None,
+        )
 
     def mixture(self) -> "RankCurve":
         """The mean of curves (..., members, K) over their members, as curves (..., K)."""

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
+from torch import nn
 
 from echelon.backbones.tabular import make_backbone, output_size
 from echelon.curve import DECISIONS, RankCurve
@@ -25,9 +25,16 @@ from echelon.data.tables import RawTable, TableEncoder, TableSchema
 from echelon.evaluation import metrics
 from echelon.evaluation._arguments import as_weight
 from echelon.methods import method as make_method
+from echelon.prediction import (
+    CurvePredictor,
+    Decision,
+    check_decision,
+    require_same_length,
+    tune_cutpoints,
+)
 from echelon.training.checkpoints import CheckpointFolder
 from echelon.training.devices import make_fabric
-from echelon.training.loop import Rows, train
+from echelon.training.loop import Rows, predict_curve, train
 from echelon.training.network import OrdinalNetwork
 from echelon.training.progress import epoch_bar
 from echelon.training.recipes import Settings, make_settings
@@ -39,7 +46,7 @@ _EXACT_ROWS = 4096  # up to which predictions are computed in float64
 _Part = tuple[RawTable, NDArray[np.int64], NDArray[np.float32]]  # rows, their ranks and weights
 
 
-class OrdinalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Ordinal regression on tables with a neural network.
 
     Parameters
@@ -53,10 +60,12 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         All labels, the lowest first. Needed for strings; any other label then raises.
     recipe : {"default", "paper"}
         A named set of training choices; the parameters below override single ones.
-    decision : {"median", "mean", "mode"} or array of shape (K, K), optional
+    decision : {"median", "mean", "mode", "kappa"} or array of shape (K, K), optional
         How a distribution becomes a label: the median minimises the absolute error, the mean the
         squared one, the mode the number of errors, a matrix of costs (true by predicted rank) the
-        expected cost. Without it the recipe decides, which is the median by default.
+        expected cost; "kappa" cuts the expected rank where the quadratic weighted kappa of the
+        validation part is the largest. It can be changed after fitting. Without it the recipe
+        decides, which is the median by default.
     max_epochs, batch_size, learning_rate, weight_decay, patience : optional
     metric : str, optional
         What chooses the best epoch on the validation part.
@@ -81,6 +90,8 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     history_ : list of dict
         Loss and validation metric of each epoch.
     best_epoch_ : int or None
+    cutpoints_ : array, shape (K-1,), or None
+        Where the decision "kappa" cuts the expected rank.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -100,7 +111,7 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         classes: Sequence[Any] | None = None,
         recipe: str = "default",
-        decision: str | ArrayLike | None = None,
+        decision: Decision = None,
         max_epochs: int | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,
@@ -188,7 +199,9 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("all training rows have a weight of 0: there is nothing to learn from")
 
         settings = self._make_settings(len(training[1]))
-        self._check_decision(settings, labels.num_classes)
+        check_decision(
+            settings.decision if self.decision is None else self.decision, labels.num_classes
+        )
         encoder = TableEncoder.of(training[0], schema, scaling=settings.scaling)
         with torch.random.fork_rng():
             torch.manual_seed(seed)
@@ -199,6 +212,14 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if self.verbose:
                 print(_memory_line(table, rows, network), file=sys.stderr)
             progress = self._train(network, rows, validation_rows, settings, seed)
+            cutpoints = None
+            if validation_rows is not None:
+                held_out = predict_curve(network, validation_rows.features)
+                probabilities = held_out.probabilities.double().cpu().numpy()
+                assert validation is not None
+                cutpoints = tune_cutpoints(
+                    validation[1], probabilities, validation[2] if weighted else None
+                )
             if settings.refit and X_val is None and progress.best_epoch is not None:
                 network = self._refit(
                     schema, labels, (table, ranks, weight), settings, seed, progress.best_epoch
@@ -207,6 +228,7 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.schema_, self.labels_, self.network_, self.settings_ = (
             schema, labels, network, settings,
         )  # fmt: skip
+        self.cutpoints_, self.conformal_, self.calibration_summary_ = cutpoints, None, None
         self.classes_ = labels.classes
         self.history_ = progress.history
         self.best_epoch_ = progress.best_epoch
@@ -285,19 +307,14 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "precision": self.precision,
             "backbone_options": self.backbone_options,
             "method_options": self.method_options,
-            "decision": self.decision if isinstance(self.decision, str) else None,
+            # Costs and cut-points apply to the finished model; the recipe's rule serves until then.
+            "decision": self.decision if str(self.decision) in DECISIONS else None,
             **(self.settings or {}),
         }
         known = sorted(metrics.OF_LABELS | metrics.OF_PROBABILITIES)
         if self.metric is not None and self.metric not in known:
             raise ValueError(f"metric must be one of {', '.join(known)}; got {self.metric!r}")
         return make_settings(self.recipe, self.method, name, num_rows, overrides)
-
-    def _check_decision(self, settings: Settings, num_classes: int) -> None:
-        if self.decision is not None and not isinstance(self.decision, str):
-            RankCurve(torch.zeros(1, num_classes)).decide(torch.as_tensor(self.decision))
-        elif settings.decision not in DECISIONS:
-            RankCurve(torch.zeros(1, num_classes)).label(settings.decision)
 
     def _make_network(
         self, encoder: TableEncoder, settings: Settings, num_classes: int
@@ -364,11 +381,6 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # ---- predicting --------------------------------------------------------------------------
 
-    def predict_curve(self, X: Any) -> RankCurve:  # noqa: N803
-        """The whole distribution over ranks of each row."""
-        parts = [curve.log_probabilities for curve in self._curves(X)]
-        return RankCurve(torch.cat(parts))
-
     @torch.no_grad()
     def _curves(self, X: Any) -> Iterator[RankCurve]:  # noqa: N803
         check_is_fitted(self, "network_")
@@ -382,28 +394,6 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             features = network.encoder(numbers.to(like.device), codes.to(like.device))
             yield network.curve(network(features.to(like.dtype)))
 
-    def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
-        """The label of each row, (n,), by the decision."""
-        return np.concatenate([self.label(curve) for curve in self._curves(X)])
-
-    def label(self, curve: RankCurve) -> NDArray[Any]:
-        """The label that the decision picks from each curve, (n,)."""
-        return self.labels_.from_ranks(curve.label(self.decision_rule()).cpu().numpy())
-
-    def decision_rule(self) -> str | Tensor:
-        """The decision in force: that of the parameter or else of the recipe."""
-        if self.decision is None or isinstance(self.decision, str):
-            return self.decision or self.settings_.decision
-        return torch.as_tensor(self.decision)
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """P(y = k) of each row, (n, K), in the order of `classes_`."""
-        return self.predict_curve(X).probabilities.double().cpu().numpy()
-
-    def predict_exceedance(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """P(y > k) of each row, (n, K-1), never rising along a row."""
-        return self.predict_curve(X).exceedance.double().cpu().numpy()
-
     def save(self, path: str | Path) -> None:
         """Write the model to a file that can be opened safely anywhere, with :func:`echelon.load`.
 
@@ -413,17 +403,6 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from echelon.bundle import save  # which imports this module
 
         save(self, path)
-
-    def export_onnx(self, path: str | Path) -> None:
-        """Write one ONNX graph from raw columns to exceedance, probabilities and label.
-
-        Every column is an input, a vector of doubles or of strings. The file is checked against
-        the model with onnxruntime before it is kept. Needs the extra `onnx`.
-        """
-        check_is_fitted(self, "network_")
-        from echelon.onnx_export import export_onnx
-
-        export_onnx(self, path)
 
 
 def _encode(encoder: TableEncoder, part: _Part, weighted: bool) -> Rows:
@@ -444,14 +423,6 @@ def _memory_line(table: RawTable, rows: Rows, network: nn.Module) -> str:
     parameters = 5 * sum(parameter.nbytes for parameter in network.parameters())
     total = (2 * raw + features + parameters) / 2**20  # the split copies the table once
     return f"{len(table):,} rows, {rows.features.shape[1]} features: about {total:,.0f} MiB"
-
-
-def require_same_length(rows: int, labels: int, name: str) -> None:
-    """Raise where a table and its labels do not belong together."""
-    if rows != labels:
-        raise ValueError(
-            f"X has {rows} rows and {name} {labels} labels: inconsistent numbers of samples"
-        )
 
 
 def _fingerprint(method: str, settings: Settings, rows: Rows, seed: int) -> str:

@@ -1,8 +1,9 @@
 """An encoder, a backbone and a head: everything from raw columns to logits."""
 
+import torch
 from torch import Tensor, nn
 
-from echelon.curve import RankCurve
+from echelon.curve import CalibrationMap, RankCurve
 from echelon.functional import LossParts
 from echelon.methods import Method
 
@@ -32,6 +33,7 @@ class OrdinalNetwork(nn.Module):
         self.backbone = backbone
         self.head = method.head(out_features)
         self.method = method
+        self.calibration: Calibration | None = None
 
     def forward(self, features: Tensor) -> Tensor:
         """Logits (n, J) or (n, k, J) of encoded features (n, d)."""
@@ -60,6 +62,30 @@ class OrdinalNetwork(nn.Module):
     def curve(self, logits: Tensor) -> RankCurve:
         """The curve of each row; that of an ensemble is the mean over its members."""
         curve = self.method.curve(logits)
-        if logits.dim() == 2:
-            return curve
-        return curve.mixture()
+        if logits.dim() == 3:
+            curve = curve.mixture()
+        return curve if self.calibration is None else curve.calibrated(self.calibration.map())
+
+
+class Calibration(nn.Module):
+    """A :class:`echelon.curve.CalibrationMap` that is saved, moved and exported with a network.
+
+    Parameters
+    ----------
+    values : Tensor, shape (K-1, m)
+    temperature, smoothing : float
+    """
+
+    temperature: Tensor
+    values: Tensor
+    smoothing: Tensor
+
+    def __init__(self, values: Tensor, temperature: float = 1.0, smoothing: float = 0.0) -> None:
+        super().__init__()
+        self.register_buffer("temperature", torch.tensor(temperature, dtype=torch.float64))
+        self.register_buffer("values", values.double())
+        self.register_buffer("smoothing", torch.tensor(smoothing, dtype=torch.float64))
+
+    def map(self) -> CalibrationMap:
+        """What the curve applies."""
+        return CalibrationMap(self.temperature, self.values, self.smoothing)

@@ -1,0 +1,245 @@
+"""What a fitted model does with rows: curves, labels, calibration and intervals.
+
+Everything here works on the curve, so it is the same for every method and every kind of input. A
+subclass fits, and gives `_curves(X)`, the curves of its input one part after the other.
+"""
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from echelon.curve import DECISIONS, RankCurve
+from echelon.data.labels import Labels
+from echelon.evaluation import calibration as calibrating
+from echelon.evaluation import conformal
+from echelon.evaluation.cutpoints import fit_cutpoints
+from echelon.training.network import Calibration, OrdinalNetwork
+from echelon.training.recipes import Settings
+
+Decision = str | ArrayLike | None
+
+
+class ConformalRows(NamedTuple):
+    """Conformity and true rank, (n,) each, of the rows that were kept for intervals."""
+
+    scores: NDArray[np.float64]
+    ranks: NDArray[np.int64]
+
+
+class CurvePredictor:
+    """The predicting half of an estimator."""
+
+    decision: Decision
+    labels_: Labels
+    network_: OrdinalNetwork
+    settings_: Settings
+    cutpoints_: NDArray[np.float64] | None
+    conformal_: ConformalRows | None
+    calibration_summary_: dict[str, dict[str, float]] | None
+
+    def _curves(self, X: Any) -> Iterator[RankCurve]:  # noqa: N803
+        raise NotImplementedError
+
+    # ---- predicting --------------------------------------------------------------------------
+
+    def predict_curve(self, X: Any) -> RankCurve:  # noqa: N803
+        """The whole distribution over ranks of each row."""
+        return RankCurve.concatenate(list(self._curves(X)))
+
+    def predict(self, X: Any, decision: Decision = None) -> NDArray[Any]:  # noqa: N803
+        """The label of each row, (n,), by the model's decision or by another one."""
+        return np.concatenate([self.label(curve, decision) for curve in self._curves(X)])
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """P(y = k) of each row, (n, K), in the order of `classes_`."""
+        return self.predict_curve(X).probabilities.double().cpu().numpy()
+
+    def predict_exceedance(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """P(y > k) of each row, (n, K-1), never rising along a row."""
+        return self.predict_curve(X).exceedance.double().cpu().numpy()
+
+    def label(self, curve: RankCurve, decision: Decision = None) -> NDArray[Any]:
+        """The label that a decision picks from each curve, (n,)."""
+        return self.labels_.from_ranks(curve.label(self.decision_rule(decision)).cpu().numpy())
+
+    def decision_rule(self, decision: Decision = None) -> str | Tensor:
+        """What a decision is for the curve: its name, a matrix of costs, or cut-points.
+
+        Without one it is that of the parameter, or else of the recipe.
+        """
+        if decision is None:
+            decision = self.decision if self.decision is not None else self.settings_.decision
+        if not isinstance(decision, str):
+            return torch.as_tensor(np.asarray(decision, dtype=np.float64))
+        if decision != "kappa":
+            return decision
+        if self.cutpoints_ is None:
+            raise ValueError(
+                "the decision 'kappa' needs cut-points, which are tuned on validation rows, and "
+                "this model was fitted without any; fit with validation_fraction above 0"
+            )
+        return torch.from_numpy(self.cutpoints_)
+
+    # ---- calibration -------------------------------------------------------------------------
+
+    def calibrate(self, X: Any, y: Any, kind: calibrating.Kind = "temperature") -> Any:  # noqa: N803
+        """Mend the probabilities on rows that the model was not fitted on.
+
+        The map becomes part of the model: predictions, saved files and ONNX graphs apply it.
+        `calibration_summary_` has the scores before and after. Intervals must be made anew.
+
+        Parameters
+        ----------
+        X, y
+            Rows and labels, as for ``fit``.
+        kind : {"temperature", "isotonic"}
+            One number for all distributions; or an increasing map for each threshold, which can
+            mend more and needs more rows, some thousands.
+        """
+        check_is_fitted(self, "network_")
+        ranks = self._ranks(X, y)
+        earlier, self.network_.calibration = self.network_.calibration, None
+        try:
+            probabilities = self.predict_proba(X)
+            fit = calibrating.fit_calibration(ranks, probabilities, kind)
+            summary = calibrating.calibration_summary(ranks, probabilities, kind)
+        except Exception:
+            self.network_.calibration = earlier
+            raise
+        device = next(self.network_.parameters()).device
+        values = torch.from_numpy(fit.values)
+        self.network_.calibration = Calibration(values, fit.temperature, fit.smoothing).to(device)
+        self.calibration_summary_ = summary
+        mapped = calibrating.apply_calibration(probabilities, fit)
+        self.cutpoints_ = tune_cutpoints(ranks, mapped)
+        self.conformal_ = None
+        return self
+
+    # ---- intervals ---------------------------------------------------------------------------
+
+    def conformalize(self, X: Any, y: Any) -> Any:  # noqa: N803
+        """Prepare :meth:`predict_interval` with rows that were used for nothing else.
+
+        Parameters
+        ----------
+        X, y
+            Rows and labels, as for ``fit``; some hundreds or more, drawn as those to be predicted.
+        """
+        check_is_fitted(self, "network_")
+        ranks = self._ranks(X, y)
+        scores = conformal.calibration_scores(ranks, self.predict_proba(X))
+        self.conformal_ = ConformalRows(scores, ranks)
+        return self
+
+    def predict_interval(
+        self,
+        X: Any,  # noqa: N803
+        coverage: float = 0.9,
+        *,
+        per_class: bool = False,
+    ) -> NDArray[Any]:
+        """The lowest and the highest label of each row's interval, (n, 2).
+
+        Of many rows, at least the share `coverage` have their true label within it, if they are
+        drawn like those of :meth:`conformalize`.
+
+        Parameters
+        ----------
+        X
+            Rows.
+        coverage : float
+        per_class : bool
+            Hold the coverage within every true class, at the price of wider intervals.
+        """
+        check_is_fitted(self, "network_")
+        ranks = self.interval_ranks(self.predict_proba(X), coverage, per_class=per_class)
+        ends = [self.labels_.from_ranks(ranks[:, side]) for side in (0, 1)]
+        return np.stack(ends, axis=1)
+
+    def interval_ranks(
+        self, probabilities: NDArray[np.float64], coverage: float, *, per_class: bool = False
+    ) -> NDArray[np.int64]:
+        """The intervals of probabilities (n, K) of this model, as ranks (n, 2)."""
+        conformal.require_coverage(coverage)
+        if self.conformal_ is None:
+            raise ValueError(
+                "intervals need rows that were used for nothing else: call conformalize(X, y) "
+                "first, or fit with `echelon fit --conformal 0.15`"
+            )
+        scores, ranks = self.conformal_
+        num_classes = self.labels_.num_classes
+        counts = np.bincount(ranks, minlength=num_classes) if per_class else np.array([len(ranks)])
+        needed = conformal.required_rows(coverage)
+        if counts.min() < needed:
+            warnings.warn(
+                f"a coverage of {coverage} needs {needed} calibration rows"
+                f"{' of every class' if per_class else ''}; there are {counts.min()}, so intervals "
+                f"are as wide as that leaves them",
+                stacklevel=3,
+            )
+        if per_class:
+            limits = conformal.class_thresholds(scores, ranks, coverage, num_classes)
+            return conformal.intervals(probabilities, limits)
+        return conformal.intervals(probabilities, conformal.threshold(scores, coverage))
+
+    def _ranks(self, X: Any, y: Any) -> NDArray[np.int64]:  # noqa: N803
+        ranks = self.labels_.to_ranks(y)
+        require_same_length(len(X), len(ranks), "y")
+        if len(ranks) == 0:
+            raise ValueError("there are no rows")
+        return ranks
+
+    # ---- files -------------------------------------------------------------------------------
+
+    def export_onnx(self, path: str | Path) -> None:
+        """Write one ONNX graph from raw columns to exceedance, probabilities and label.
+
+        Every column is an input, a vector of doubles or of strings. The file is checked against
+        the model with onnxruntime before it is kept. Needs the extra `onnx`.
+        """
+        check_is_fitted(self, "network_")
+        from echelon.onnx_export import export_onnx
+
+        export_onnx(self, path)
+
+
+def tune_cutpoints(
+    ranks: NDArray[np.int64],
+    probabilities: NDArray[np.float64],
+    sample_weight: NDArray[Any] | None = None,
+) -> NDArray[np.float64]:
+    """Cut-points for the decision ``"kappa"`` from predictions of rows that were held out."""
+    num_classes = probabilities.shape[1]
+    expected = probabilities @ np.arange(num_classes)
+    return fit_cutpoints(ranks, expected, num_classes, sample_weight=sample_weight)
+
+
+def check_decision(decision: Decision, num_classes: int) -> None:
+    """Raise, before a long fit, for a decision that could not be taken after it."""
+    if decision is None:
+        return
+    if isinstance(decision, str):
+        known_names = (*DECISIONS, "kappa")
+        if decision not in known_names:
+            known = ", ".join(map(repr, known_names))
+            raise ValueError(
+                f"decision must be one of {known}, or a matrix of costs; got {decision!r}"
+            )
+        return
+    costs = torch.as_tensor(np.asarray(decision, dtype=np.float64))
+    RankCurve(torch.zeros(1, num_classes)).decide(costs)
+
+
+def require_same_length(rows: int, labels: int, name: str) -> None:
+    """Raise where a table and its labels do not belong together."""
+    if rows != labels:
+        raise ValueError(
+            f"X has {rows} rows and {name} {labels} labels: inconsistent numbers of samples"
+        )
