@@ -4,7 +4,7 @@ Reliability compares what was predicted with how often it happened. A map is fit
 by :meth:`echelon.RankCurve.calibrated`.
 """
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -219,18 +219,26 @@ def _fit_temperature(ranks: NDArray[np.int64], p: NDArray[np.float64]) -> float:
 def _fit_isotonic(
     predicted: NDArray[np.float64], happened: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """An increasing map from [0, 1] to itself on an even grid, by pooling adjacent violators."""
-    order = np.argsort(predicted, kind="stable")
-    places, first = np.unique(predicted[order], return_index=True)
+    """An increasing map from [0, 1] to itself on an even grid."""
+    at, shares = pool_adjacent_violators(predicted, happened)
+    at, shares = np.array([0.0, *at, 1.0]), np.array([0.0, *shares, 1.0])
+    values: NDArray[np.float64] = np.interp(np.linspace(0, 1, GRID), at, shares)
+    return values
+
+
+def pool_adjacent_violators(
+    x: NDArray[np.float64], y: NDArray[Any]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The increasing step function nearest to y: the mean x and the value of each of its steps."""
+    order = np.argsort(x, kind="stable")
+    places, first = np.unique(x[order], return_index=True)
     count = np.diff(np.append(first, len(order))).astype(np.float64)
-    share = np.add.reduceat(happened[order].astype(np.float64), first) / count
-    blocks: list[list[float]] = []  # share, weight and mean place of each
+    share = np.add.reduceat(y[order].astype(np.float64), first) / count
+    blocks: list[list[float]] = []  # value, weight and mean place of each
     for value, weight, place in zip(share.tolist(), count.tolist(), places.tolist(), strict=True):
         blocks.append([value, weight, place])
         while len(blocks) > 1 and blocks[-2][0] >= blocks[-1][0]:
-            (v, w, x), (u, q, z) = blocks[-2], blocks[-1]
-            blocks[-2:] = [[(v * w + u * q) / (w + q), w + q, (x * w + z * q) / (w + q)]]
-    at = np.array([0.0, *(block[2] for block in blocks), 1.0])
-    shares = np.array([0.0, *(block[0] for block in blocks), 1.0])
-    values: NDArray[np.float64] = np.interp(np.linspace(0, 1, GRID), at, shares)
-    return values
+            (v, w, a), (u, q, b) = blocks[-2], blocks[-1]
+            blocks[-2:] = [[(v * w + u * q) / (w + q), w + q, (a * w + b * q) / (w + q)]]
+    table = np.array(blocks)
+    return table[:, 2], table[:, 0]

@@ -51,7 +51,7 @@ def fit_cutpoints(
     # candidate j lies below places[j]; the last lies above all of them
     middles = (places[1:] + places[:-1]) / 2
     candidates = np.concatenate([[min(-0.5, places[0] - 0.5)], middles, [places[-1] + 0.5]])
-    chosen = np.searchsorted(places, np.arange(num_classes - 1) + 0.5)
+    chosen = np.searchsorted(places, np.arange(num_classes - 1) + 0.5, side="right")
     total, truth_sum, truth_square = weight.sum(), weight @ ranks, weight @ ranks**2
     odd = 2 * np.arange(num_classes - 1) + 1
 
@@ -74,7 +74,7 @@ def fit_cutpoints(
                 chosen[k] = best
         if (chosen == before).all():
             break
-    rounding = np.searchsorted(places, np.arange(num_classes - 1) + 0.5)
+    rounding = np.searchsorted(places, np.arange(num_classes - 1) + 0.5, side="right")
     # A cut-point that stayed where rounding has it keeps its round value.
     result: NDArray[np.float64] = np.where(
         chosen == rounding, np.arange(num_classes - 1) + 0.5, candidates[chosen]

@@ -1,0 +1,88 @@
+"""Intervals against their definition, and the guarantee as the exact statement that it is."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from echelon.evaluation import conformal
+
+COVERAGES = st.sampled_from([0.5, 0.8, 0.9, 0.95, 0.99])
+
+
+@st.composite
+def distributions(draw, rows: int = 6):
+    k = draw(st.integers(2, 6))
+    raw = draw(
+        st.lists(st.lists(st.integers(1, 20), min_size=k, max_size=k), min_size=1, max_size=rows)
+    )
+    p = np.array(raw, dtype=float)
+    return p / p.sum(axis=1, keepdims=True)
+
+
+@given(distributions(), st.floats(0, 1))
+def test_an_interval_is_the_hull_of_the_probable_ranks_with_the_mode(p, t) -> None:
+    for row, (low, high) in zip(p, conformal.intervals(p, t), strict=True):
+        members = [k for k in range(len(row)) if row[k] >= t] + [int(row.argmax())]
+        assert (low, high) == (min(members), max(members))
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=60), COVERAGES)
+def test_of_n_plus_1_rows_the_wished_share_is_covered_by_the_others(scores, coverage) -> None:
+    """Exchangeable rows are this average over which of them is the new one."""
+    covered = sum(
+        score >= conformal.threshold(scores[:i] + scores[i + 1 :], coverage)
+        for i, score in enumerate(scores)
+    )
+    assert covered >= coverage * len(scores) - 1e-6
+
+
+@given(st.lists(st.floats(0, 1), min_size=100, max_size=200, unique=True), COVERAGES)
+def test_no_more_is_covered_than_needed(scores, coverage) -> None:
+    covered = sum(
+        score >= conformal.threshold(scores[:i] + scores[i + 1 :], coverage)
+        for i, score in enumerate(scores)
+    )
+    assert covered <= coverage * len(scores) + 1 + 1e-6
+
+
+@given(distributions(rows=40), st.data(), COVERAGES)
+def test_the_truth_is_inside_exactly_where_its_score_reaches_the_threshold(p, data, cover) -> None:
+    truth = np.array(
+        data.draw(st.lists(st.integers(0, p.shape[1] - 1), min_size=len(p), max_size=len(p)))
+    )
+    scores = conformal.calibration_scores(truth, p)
+    limit = conformal.threshold(scores, cover)
+    found = conformal.intervals(p, limit)
+    inside = (found[:, 0] <= truth) & (truth <= found[:, 1])
+    np.testing.assert_array_equal(inside, scores >= limit)
+
+
+def test_too_few_rows_let_every_rank_in() -> None:
+    assert conformal.required_rows(0.9) == 9
+    assert conformal.threshold(np.ones(8), 0.9) == -math.inf
+    assert conformal.threshold(np.ones(9), 0.9) == 1.0
+    assert conformal.intervals([[0.9, 0.05, 0.05]], -math.inf).tolist() == [[0, 2]]
+
+
+def test_class_thresholds_hold_within_each_class() -> None:
+    generator = np.random.default_rng(0)
+    truth = generator.integers(0, 3, size=3000)
+    sharp = np.array([0.5, 2.0, 5.0])[truth]  # some classes are told apart better than others
+    logits = sharp[:, None] * (np.arange(3) == truth[:, None]) + generator.normal(size=(3000, 3))
+    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    half = np.arange(3000) < 1500
+    scores = conformal.calibration_scores(truth[half], p[half])
+    limits = conformal.class_thresholds(scores, truth[half], 0.9, 3)
+    found = conformal.intervals(p[~half], limits)
+    inside = (found[:, 0] <= truth[~half]) & (truth[~half] <= found[:, 1])
+    for k in range(3):
+        assert inside[truth[~half] == k].mean() > 0.9 - 4 * math.sqrt(0.09 / 500)
+
+
+@pytest.mark.parametrize("coverage", [0, 1, -0.5, 90, float("nan")])
+def test_a_coverage_lies_between_0_and_1(coverage) -> None:
+    with pytest.raises(ValueError, match="coverage must lie between 0 and 1"):
+        conformal.threshold([0.5], coverage)

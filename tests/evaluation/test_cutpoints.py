@@ -1,0 +1,58 @@
+"""Cut-points for kappa: never worse than rounding, and no single one can be moved to gain."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from echelon.evaluation.cutpoints import fit_cutpoints
+from echelon.evaluation.metrics import quadratic_weighted_kappa
+
+
+def labels(means: np.ndarray, cutpoints: np.ndarray) -> np.ndarray:
+    return (means[:, None] > cutpoints).sum(axis=1)
+
+
+@st.composite
+def cases(draw):
+    k, n = draw(st.integers(2, 5)), draw(st.integers(1, 12))
+    truth = np.array(draw(st.lists(st.integers(0, k - 1), min_size=n, max_size=n)))
+    means = draw(st.lists(st.integers(0, 4 * (k - 1)), min_size=n, max_size=n))
+    weight = draw(st.none() | st.lists(st.integers(1, 3), min_size=n, max_size=n).map(np.array))
+    return k, truth, np.array(means) / 4, weight
+
+
+@given(cases())
+def test_no_single_cutpoint_can_be_moved_to_gain(case) -> None:
+    k, truth, means, weight = case
+
+    def kappa(cutpoints: np.ndarray) -> float:
+        return quadratic_weighted_kappa(truth, labels(means, cutpoints), sample_weight=weight)
+
+    found = fit_cutpoints(truth, means, k, sample_weight=weight)
+    assert found.shape == (k - 1,)
+    assert (np.diff(found) >= 0).all()
+    if len(np.unique(truth)) == 1:
+        return  # kappa is 0 or 1 by convention there
+    best = kappa(found)
+    assert best >= kappa(np.arange(k - 1) + 0.5) - 1e-9
+    for i in range(k - 1):
+        for place in np.arange(-1, 4 * k) / 4 - 0.1:
+            moved = found.copy()
+            moved[i] = place
+            if (np.diff(moved) >= 0).all():
+                assert kappa(moved) <= best + 1e-9
+
+
+def test_one_cutpoint_is_the_best_there_is() -> None:
+    generator = np.random.default_rng(0)
+    means = generator.random(200)
+    truth = (means + 0.3 * generator.normal(size=200) > 0.8).astype(int)
+    found = fit_cutpoints(truth, means, 2)
+    best = quadratic_weighted_kappa(truth, labels(means, found))
+    every = [quadratic_weighted_kappa(truth, means > cut) for cut in means]
+    assert best == pytest.approx(max(every))
+
+
+def test_without_gain_rounding_stays() -> None:
+    assert fit_cutpoints([0, 1, 2], [0.0, 1.0, 2.0], 3).tolist() == [0.5, 1.5]
