@@ -8,10 +8,9 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid
 from torch.nn.functional import softplus as torch_softplus
 
-from echelon.functional._intervals import log1mexp, softplus
+from echelon.functional._intervals import log1mexp, log_sigmoid, softplus
 from echelon.functional._labels import (
     Labels,
     LossParts,
@@ -245,8 +244,8 @@ def corn_log_probabilities(logits: Tensor) -> Tensor:
     """
     logits = as_float(logits)
     nothing = torch.zeros_like(logits[..., :1])
-    reached = torch.cat([nothing, logsigmoid(logits).cumsum(-1)], -1)  # log P(y >= k), (..., K)
-    stopped = torch.cat([logsigmoid(-logits), nothing], -1)  # log P(y = k | y >= k)
+    reached = torch.cat([nothing, log_sigmoid(logits).cumsum(-1)], -1)  # log P(y >= k), (..., K)
+    stopped = torch.cat([log_sigmoid(-logits), nothing], -1)  # log P(y = k | y >= k)
     return reached + stopped
 
 
@@ -274,8 +273,8 @@ def sorted_log_probabilities(logits: Tensor) -> Tensor:
     nothing = torch.zeros_like(logits[..., :1])
     # sigmoid(a) - sigmoid(b) = sigmoid(a) sigmoid(-b) (1 - exp(b - a)), exact in both tails
     gaps = log1mexp(logits[..., :-1] - logits[..., 1:])  # (..., K-2)
-    above_previous = torch.cat([nothing, logsigmoid(logits)], -1)  # (..., K)
-    not_above = torch.cat([logsigmoid(-logits), nothing], -1)  # (..., K)
+    above_previous = torch.cat([nothing, log_sigmoid(logits)], -1)  # (..., K)
+    not_above = torch.cat([log_sigmoid(-logits), nothing], -1)  # (..., K)
     return above_previous + not_above + torch.cat([nothing, gaps, nothing], -1)
 
 

@@ -4,13 +4,13 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid
 
 from echelon.functional._intervals import (
     log_cloglog,
     log_cloglog_survival,
     log_normal_cdf,
     log_normal_interval,
+    log_sigmoid,
     log_softplus,
     softplus,
 )
@@ -99,8 +99,8 @@ def clm_log_probabilities(logits: Tensor, *, link: Link = "logit") -> Tensor:
     last = distances[..., -1:]
     if link == "logit":
         # 1 - exp(-softplus(step)) = sigmoid(step), so no difference is ever taken
-        middle = logsigmoid(-lower) + logsigmoid(upper) + logsigmoid(steps)
-        return torch.cat([logsigmoid(first), middle, logsigmoid(-last)], -1)
+        middle = log_sigmoid(-lower) + log_sigmoid(upper) + log_sigmoid(steps)
+        return torch.cat([log_sigmoid(first), middle, log_sigmoid(-last)], -1)
     if link == "probit":
         middle = log_normal_interval(lower, upper, widths, log_softplus(steps))
         ends = log_normal_cdf(first), log_normal_cdf(-last)

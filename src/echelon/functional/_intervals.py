@@ -10,6 +10,7 @@ import math
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
+from torch.nn.functional import softplus as torch_softplus
 
 _LOG_2 = math.log(2)
 _LOG_SQRT_2PI = math.log(2 * math.pi) / 2
@@ -28,8 +29,20 @@ def log1mexp(x: Tensor) -> Tensor:
 
 
 def softplus(x: Tensor) -> Tensor:
-    """log(1 + exp(x)), exact in both tails (torch's turns linear at 20)."""
-    return -logsigmoid(-x)
+    """log(1 + exp(x)), exact in float64 too."""
+    return -log_sigmoid(-x)
+
+
+def log_sigmoid(x: Tensor) -> Tensor:
+    """log(1 / (1 + exp(-x))), exact in float64 too.
+
+    Torch's own function rounds a row alike wherever it stands in a batch, but an ONNX graph has the
+    logarithm of a sigmoid for it, and a runtime's sigmoid ends at 1e-8, which calibration makes
+    visible. So a graph gets softplus instead.
+    """
+    if torch.compiler.is_compiling():
+        return -torch_softplus(-x, 1, 40)
+    return logsigmoid(x)
 
 
 def log_softplus(x: Tensor) -> Tensor:
