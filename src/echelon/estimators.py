@@ -394,6 +394,22 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
             features = network.encoder(numbers.to(like.device), codes.to(like.device))
             yield network.curve(network(features.to(like.dtype)))
 
+    def coefficients(self) -> dict[str, float]:
+        """What each feature adds to the score of a linear cumulative model (`clm`, `linear`).
+
+        The features are as the encoder gives them, scaled; a larger score means a higher rank.
+        """
+        check_is_fitted(self, "network_")
+        if (self.method, self.settings_.backbone) != ("clm", "linear"):
+            raise ValueError(
+                f"coefficients belong to method='clm' with backbone='linear'; this is "
+                f"{self.method!r} with {self.settings_.backbone!r}"
+            )
+        names = cast(TableEncoder, self.network_.encoder).feature_names(self.schema_)
+        score = cast(nn.Linear, self.network_.head.score)
+        weight = score.weight.detach().cpu().double().reshape(-1)
+        return dict(zip(names, weight.tolist(), strict=True))
+
     def save(self, path: str | Path) -> None:
         """Write the model to a file that can be opened safely anywhere, with :func:`echelon.load`.
 

@@ -7,6 +7,7 @@ rewritten.
 """
 
 import json
+import math
 import os
 import platform
 import shutil
@@ -58,7 +59,8 @@ def write_run(
     try:
         partial.mkdir()
         for name in _DOCUMENTS:
-            (partial / f"{name}.json").write_text(json.dumps(documents[name], indent=2) + "\n")
+            text = json.dumps(_plain(documents[name]), indent=2, allow_nan=False)
+            (partial / f"{name}.json").write_text(text + "\n")
         arrays: dict[str, Any] = dict(predictions)
         np.savez_compressed(partial / "predictions.npz", **arrays)
         (partial / "DONE").touch()
@@ -67,6 +69,19 @@ def write_run(
         os.replace(partial, folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _plain(value: Any) -> Any:
+    """For JSON, which has no infinities: they become null, as missing values do."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 def read_run(folder: str | Path) -> Run:
@@ -89,6 +104,20 @@ def read_run(folder: str | Path) -> Run:
     except Exception as error:
         raise ValueError(f"the run {folder} is damaged: {error}") from None
     return Run(predictions=predictions, **documents)
+
+
+def read_runs(folder: str | Path) -> list[Run]:
+    """The finished runs of a folder: itself if it is one, or those in it, sorted by name."""
+    folder = Path(folder)
+    if (folder / "DONE").is_file():
+        return [read_run(folder)]
+    places = sorted(place.parent for place in folder.glob("*/DONE"))
+    if not places:
+        raise ValueError(
+            f"{folder} has no finished run: give a folder that `echelon evaluate --out` or "
+            f"`echelon compare --out` wrote"
+        )
+    return [read_run(place) for place in places]
 
 
 def environment() -> dict[str, Any]:

@@ -84,8 +84,8 @@ def test_json_is_one_document(folder: Path) -> None:
 def test_large_files_are_read_in_parts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run("fit", "table.csv", "--target", "stars", "--drop", "grade", "--out", "m", *QUICK)
     run("predict", "m", "table.csv", "--out", "whole.csv")
-    monkeypatch.setattr("echelon.cli.main._CHUNK_ROWS", 70)
-    monkeypatch.setattr("echelon.cli.main._WHOLE_FILE", 0)
+    monkeypatch.setattr("echelon.cli.reading.CHUNK_ROWS", 70)
+    monkeypatch.setattr("echelon.cli.reading._WHOLE_FILE", 0)
     expected = pd.read_csv("whole.csv")
     for name in ("table.csv", "table.parquet"):
         run("predict", "m", name, "--out", "parts.csv")

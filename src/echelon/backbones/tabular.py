@@ -4,6 +4,7 @@ Invariant: a backbone has `out_features`, and is rebuilt exactly from its name, 
 features and its options, which is what a saved model stores of it.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -83,8 +84,44 @@ class NumberEmbedding(nn.Module):
         return torch.cat([features, embedded.flatten(1)], -1)
 
 
+class PiecewiseLinear(nn.Module):
+    """Piecewise-linear embeddings of the scaled numbers, beside all features as they are.
+
+    Quantile scaling makes a number uniform, so even pieces hold about equally many rows each.
+    """
+
+    PIECES = 16
+    WIDTH = 8
+    left: Tensor
+
+    def __init__(self, num_features: int, num_scaled: int) -> None:
+        super().__init__()
+        edges = torch.linspace(-math.sqrt(3), math.sqrt(3), self.PIECES + 1)
+        self.register_buffer("left", edges[:-1], persistent=False)
+        self.step = 2 * math.sqrt(3) / self.PIECES
+        self.num_scaled = num_scaled
+        bound = 1 / math.sqrt(self.PIECES)
+        self.weight = nn.Parameter(
+            torch.empty(num_scaled, self.PIECES, self.WIDTH).uniform_(-bound, bound)
+        )
+        self.bias = nn.Parameter(torch.zeros(num_scaled, self.WIDTH))
+        self.out_features = num_features + num_scaled * self.WIDTH
+
+    def forward(self, features: Tensor) -> Tensor:
+        """(n, d + 8 * scaled) of features (n, d)."""
+        numbers = features[:, : self.num_scaled].unsqueeze(-1)
+        filled = ((numbers - self.left) / self.step).clamp(0, 1)  # (n, scaled, pieces)
+        embedded = torch.einsum("nsp,spw->nsw", filled, self.weight) + self.bias
+        return torch.cat([features, embedded.flatten(1)], -1)
+
+
 class TabM(nn.Module):
-    """An ensemble of `members` MLPs that share most of their weights (Gorishniy et al. 2024)."""
+    """An ensemble of `members` MLPs that share most of their weights (Gorishniy et al. 2024).
+
+    Half of them are smooth, with SiLU on the features; the others, with ReLU on piecewise-linear
+    embeddings, follow jumps and kinks as trees do. Where either kind is at home, the mean of
+    their curves is near the better one.
+    """
 
     def __init__(
         self,
@@ -98,23 +135,26 @@ class TabM(nn.Module):
         super().__init__()
         if len(set(hidden)) != 1:
             raise ValueError(f"tabm needs hidden layers of one width; got {hidden}")
+        if members < 2:
+            raise ValueError(f"tabm needs at least 2 members; got {members}")
         import tabm
 
-        self.ensemble = tabm.TabM.make(
-            n_num_features=num_features,
-            d_out=None,
-            n_blocks=len(hidden),
-            d_block=hidden[0],
-            dropout=dropout,
-            activation="SiLU",
-            k=members,
+        shared = {
+            "d_out": None, "n_blocks": len(hidden), "d_block": hidden[0], "dropout": dropout,
+        }  # fmt: skip
+        self.smooth = tabm.TabM.make(
+            n_num_features=num_features, activation="SiLU", k=(members + 1) // 2, **shared
+        )
+        self.embedding = PiecewiseLinear(num_features, num_scaled) if num_scaled else nn.Identity()
+        size = self.embedding.out_features if num_scaled else num_features
+        self.kinked = tabm.TabM.make(
+            n_num_features=size, activation="ReLU", k=members // 2, **shared
         )
         self.out_features = hidden[0]
 
     def forward(self, features: Tensor) -> Tensor:
         """(n, members, out) of features (n, d)."""
-        result: Tensor = self.ensemble(features)
-        return result
+        return torch.cat([self.smooth(features), self.kinked(self.embedding(features))], 1)
 
 
 class PaperMLP(nn.Sequential):

@@ -204,6 +204,15 @@ class TableEncoder(nn.Module):
         """d, how many features come out."""
         return max(1, len(self.kept) + len(self.indicators) + sum(self.num_categories))
 
+    def feature_names(self, schema: "TableSchema") -> list[str]:
+        """What each feature is, (d,)."""
+        numeric = [column.name for column in schema.numeric]
+        names = [numeric[i] for i in self.kept.tolist()]
+        names += [f"{numeric[i]} is missing" for i in self.indicators.tolist()]
+        for column in schema.categorical:
+            names += [f"{column.name} = {category}" for category in column.categories or ()]
+        return names or ["nothing varies"]
+
     @classmethod
     def of(cls, table: RawTable, schema: TableSchema, *, scaling: Scaling) -> "TableEncoder":
         """Decide on the training rows what numbers become."""

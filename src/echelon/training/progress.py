@@ -1,4 +1,4 @@
-"""A progress bar over epochs with the loss and the validation metric, on standard error."""
+"""Progress bars on standard error: over the epochs of a fit, and over many runs."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,3 +30,17 @@ def epoch_bar(title: str, max_epochs: int, shown: bool) -> Iterator[Report | Non
             progress.update(task, completed=row["epoch"], scores="  ".join(scores))
 
         yield report
+
+
+@contextmanager
+def run_bar(total: int, shown: bool) -> Iterator[Callable[[str], None] | None]:
+    """Something to call with the name of each run that ends, or None."""
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as progress:
+        task = progress.add_task("runs", total=total)
+        yield lambda name: progress.update(task, advance=1, description=name)

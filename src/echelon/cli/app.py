@@ -1,0 +1,22 @@
+"""The program that the commands belong to, and what several of them take."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="Ordinal regression: labels that have an order but no known distances.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Data = Annotated[Path, typer.Argument(help="A CSV or Parquet file.")]
+Model = Annotated[Path, typer.Argument(help="A model that `echelon fit` wrote.")]
+Decision = Annotated[
+    str | None,
+    typer.Option(help="median, mean, mode, kappa, or a CSV file with a matrix of costs."),
+]

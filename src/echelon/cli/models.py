@@ -1,0 +1,278 @@
+"""The commands about one model: ``fit``, ``predict``, ``evaluate``, ``export`` and ``methods``."""
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from echelon.cli.app import AsJson, Data, Decision, Model, app
+from echelon.cli.reading import (
+    held_out_rows,
+    parts,
+    plain,
+    read_decision,
+    remove_checkpoints,
+    require_column,
+    split_names,
+    typed_classes,
+)
+
+
+@app.command()
+def fit(
+    data: Data,
+    target: Annotated[str, typer.Option(help="The column to predict.")],
+    out: Annotated[Path, typer.Option(help="Where to write the model.")],
+    classes: Annotated[
+        str | None, typer.Option(help="All labels, the lowest first, with commas: low,mid,high.")
+    ] = None,
+    drop: Annotated[str | None, typer.Option(help="Columns to leave out, with commas.")] = None,
+    weight: Annotated[str | None, typer.Option(help="A column of row weights.")] = None,
+    group: Annotated[
+        str | None, typer.Option(help="A column of groups that stay on one side of a split.")
+    ] = None,
+    method: Annotated[str, typer.Option(help="A name that `echelon methods` lists.")] = "corn",
+    backbone: Annotated[str, typer.Option(help="mlp, tabm or linear.")] = "mlp",
+    recipe: Annotated[str, typer.Option(help="default or paper.")] = "default",
+    decision: Decision = None,
+    class_weight: Annotated[
+        str | None, typer.Option(help="balanced: every class counts alike.")
+    ] = None,
+    calibrate: Annotated[
+        str | None,
+        typer.Option(help="temperature or isotonic: mend the probabilities on 10 % of the rows."),
+    ] = None,
+    conformal: Annotated[
+        float | None,
+        typer.Option(help="Share of the rows to keep for prediction intervals, such as 0.15."),
+    ] = None,
+    max_epochs: Annotated[int | None, typer.Option(help="Instead of the recipe's.")] = None,
+    seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Keep checkpoints, and go on from one that is there.")
+    ] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Fit a model on a table.
+
+    Example: echelon fit wine.csv --target quality --out wine.echelon
+    """
+    from echelon.data.tables import read_table
+    from echelon.estimators import OrdinalClassifier
+
+    if not out.parent.is_dir():
+        raise ValueError(f"the folder {out.parent} does not exist")
+    frame = read_table(data)
+    dropped = split_names(drop)
+    special = [name for name in (target, weight, group) if name is not None]
+    for name in (*special, *dropped):
+        require_column(frame, name, data)
+    features = frame.drop(columns=list({*special, *dropped}))
+    known = typed_classes(split_names(classes), frame[target]) if classes else None
+    kept = {
+        name: share
+        for name, share in (("calibrate", 0.1 if calibrate else None), ("conformal", conformal))
+        if share is not None
+    }
+    groups = None if group is None else frame[group].to_numpy()
+    masks = held_out_rows(features, frame[target], known, list(kept.values()), groups, seed)
+    rows, held = masks[-1], dict(zip(kept, masks[:-1], strict=True))
+    checkpoints = out.with_name(f"{out.name}.checkpoints")
+    model = OrdinalClassifier(
+        method=method,
+        backbone=backbone,
+        classes=known,
+        recipe=recipe,
+        decision=read_decision(decision),
+        class_weight=class_weight,
+        max_epochs=max_epochs,
+        random_state=seed,
+        device=device,
+        checkpoint_dir=checkpoints if resume else None,
+        verbose=0 if as_json else 1,
+    )
+    model.fit(
+        features[rows],
+        frame[target][rows],
+        sample_weight=None if weight is None else frame[weight].to_numpy()[rows],
+        groups=None if groups is None else groups[rows],
+    )
+    for name, mask in held.items():
+        if name == "calibrate":
+            model.calibrate(features[mask], frame[target][mask], kind=calibrate)  # type: ignore[arg-type]
+        else:
+            model.conformalize(features[mask], frame[target][mask])
+    model.save(out)
+    if resume:
+        remove_checkpoints(checkpoints)
+    summary = {
+        "model": str(out),
+        "rows": len(frame),
+        "classes": model.classes_.tolist(),
+        "best_epoch": model.best_epoch_,
+        "history": model.history_,
+        "held_out": {name: int(mask.sum()) for name, mask in held.items()},
+        "calibration": model.calibration_summary_,
+    }
+    if as_json:
+        print(json.dumps(summary))
+    else:
+        print(f"wrote {out}: {len(frame):,} rows, classes {plain(model.classes_.tolist())}")
+        if summary["calibration"] is not None:
+            before, after = (summary["calibration"][when] for when in ("before", "after"))
+            for name, value in before.items():
+                print(f"  {name} before calibration {value:.4f}, after {after[name]:.4f}")
+        if "conformal" in held:
+            print(f"  {int(held['conformal'].sum()):,} rows kept for prediction intervals")
+
+
+@app.command()
+def predict(
+    model: Model,
+    data: Data,
+    out: Annotated[Path, typer.Option(help="The CSV file to write.")],
+    decision: Decision = None,
+    coverage: Annotated[
+        float | None,
+        typer.Option(help="Add intervals that contain the truth with this probability."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Predict label and probabilities of every row, a part of the file at a time.
+
+    A model that was fitted with --conformal also gives the interval, lower to upper, for a
+    coverage of 0.9 unless told otherwise.
+
+    Example: echelon predict wine.echelon new.csv --out predictions.csv
+    """
+    import pandas as pd
+
+    from echelon.bundle import load
+
+    fitted = load(model)
+    columns = [f"probability_{label}" for label in fitted.classes_.tolist()]
+    chosen = read_decision(decision)
+    if coverage is None and fitted.conformal_ is not None:
+        coverage = 0.9
+    rows = 0
+    partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
+    try:
+        with open(partial, "w", newline="", encoding="utf-8") as stream:
+            for part in parts(data):
+                curve = fitted.predict_curve(part)
+                probabilities = curve.probabilities.double().cpu().numpy()
+                table = pd.DataFrame(probabilities, columns=columns)
+                table.insert(0, "prediction", fitted.label(curve, chosen))
+                if coverage is not None:
+                    ends = fitted.interval_ranks(probabilities, coverage)
+                    for i, name in enumerate(("lower", "upper")):
+                        table.insert(1 + i, name, fitted.labels_.from_ranks(ends[:, i]))
+                table.to_csv(stream, index=False, header=rows == 0, float_format="%.6g")
+                rows += len(part)
+        os.replace(partial, out)
+    finally:
+        partial.unlink(missing_ok=True)
+    if as_json:
+        print(json.dumps({"predictions": str(out), "rows": rows}))
+    else:
+        print(f"wrote {out}: {rows:,} rows")
+
+
+@app.command()
+def evaluate(
+    model: Model,
+    data: Data,
+    target: Annotated[str, typer.Option(help="The column with the true labels.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Write a run folder with metrics and predictions.")
+    ] = None,
+    decision: Decision = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare predictions with the truth.
+
+    Example: echelon evaluate wine.echelon test.csv --target quality
+    """
+    import numpy as np
+
+    from echelon.bundle import load
+    from echelon.data.tables import read_table
+    from echelon.evaluation import metrics
+    from echelon.runs import write_run
+
+    fitted = load(model)
+    frame = read_table(data)
+    require_column(frame, target, data)
+    truth = fitted.labels_.to_ranks(frame[target])
+    curve = fitted.predict_curve(frame.drop(columns=[target]))
+    predicted = curve.label(fitted.decision_rule(read_decision(decision))).cpu().numpy()
+    probabilities = curve.probabilities.double().cpu().numpy()
+    scores = metrics.all_scores(truth, predicted, probabilities)
+    if out is not None:
+        config = {
+            "command": "evaluate",
+            "method": fitted.method,
+            "role": "method",
+            "seed": None,
+            "split": "test",
+            "model": str(model),
+            "data": str(data),
+            "target": target,
+            "decision": decision,
+            "classes": fitted.classes_.tolist(),
+            "rows": {"test": len(frame)},
+        }
+        arrays = {
+            "truth": truth,
+            "prediction": predicted,
+            "probabilities": probabilities.astype(np.float32),
+            "crossings": curve.crossings().cpu().numpy(),
+        }
+        if fitted.conformal_ is not None:
+            arrays["conformal_scores"] = fitted.conformal_.scores
+        write_run(out, config=config, history=fitted.history_, metrics=scores, predictions=arrays)
+    if as_json:
+        print(json.dumps({"rows": len(frame), "metrics": scores}))
+        return
+    print(f"{len(frame):,} rows")
+    for name, value in scores.items():
+        print(f"{name:<28}{value:8.4f}")
+
+
+@app.command()
+def export(
+    model: Model,
+    onnx: Annotated[Path, typer.Option(help="The ONNX file to write.")],
+    as_json: AsJson = False,
+) -> None:
+    """Write a model as one ONNX graph from raw columns to probabilities and label.
+
+    Example: echelon export wine.echelon --onnx wine.onnx
+    """
+    from echelon.bundle import load
+
+    load(model).export_onnx(onnx)
+    print(json.dumps({"onnx": str(onnx)}) if as_json else f"wrote {onnx}")
+
+
+@app.command()
+def methods(as_json: AsJson = False) -> None:
+    """List the methods and their options.
+
+    Example: echelon methods
+    """
+    from echelon.methods import METHODS
+
+    if as_json:
+        rows = [
+            {"name": spec.name, "summary": spec.summary, "options": spec.options}
+            for spec in METHODS.values()
+        ]
+        print(json.dumps(rows))
+        return
+    for spec in METHODS.values():
+        options = ", ".join(f"{name}={value!r}" for name, value in spec.options.items())
+        print(f"{spec.name:<22}{spec.summary}" + (f" [{options}]" if options else ""))

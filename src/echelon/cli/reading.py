@@ -1,0 +1,128 @@
+"""From what stands on the command line to tables and values, with errors that name both."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+CHUNK_ROWS = 100_000
+_WHOLE_FILE = 50_000_000  # bytes up to which a CSV file is read at once, with all its checks
+
+
+def parts(path: Path) -> Iterator[Any]:
+    """The rows of a file as frames of limited size."""
+    import pandas as pd
+
+    from echelon.data.tables import read_table, require_pyarrow
+
+    if not path.is_file() or (not _is_parquet(path) and path.stat().st_size < _WHOLE_FILE):
+        yield read_table(path)
+        return
+    if not _is_parquet(path):
+        yield from pd.read_csv(path, chunksize=CHUNK_ROWS, low_memory=False)
+        return
+    require_pyarrow()
+    import pyarrow.parquet
+
+    try:
+        opened = pyarrow.parquet.ParquetFile(path)
+    except Exception as error:
+        raise ValueError(f"{path} is not a readable Parquet file: {error}") from None
+    for batch in opened.iter_batches(CHUNK_ROWS):
+        yield batch.to_pandas()
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() in (".parquet", ".pq")
+
+
+def require_column(frame: Any, name: str, path: Path) -> None:
+    """Raise where a file lacks a column, and say which it has."""
+    if name not in frame.columns:
+        raise ValueError(f"{path} has no column {name!r}; it has: {plain(list(frame.columns))}")
+
+
+def split_names(text: str | None) -> list[str]:
+    """Names that stand with commas between them."""
+    return [] if text is None else [part.strip() for part in text.split(",") if part.strip()]
+
+
+def typed_classes(classes: list[str], column: Any) -> list[Any]:
+    """Classes from the command line in the type that the column has."""
+    import pandas as pd
+
+    if pd.api.types.is_bool_dtype(column.dtype):
+        return [text.lower() in ("true", "1", "yes") for text in classes]
+    try:
+        if pd.api.types.is_integer_dtype(column.dtype):
+            return [int(text) for text in classes]
+        if pd.api.types.is_float_dtype(column.dtype):
+            return [float(text) for text in classes]
+    except ValueError:
+        raise ValueError(
+            f"--classes must be numbers, as the column {column.name!r} is; got {plain(classes)}"
+        ) from None
+    return list(classes)
+
+
+def remove_checkpoints(folder: Path) -> None:
+    """Remove what --resume kept, once the model is written."""
+    for place in (folder / "refit", folder):
+        (place / "checkpoint.safetensors").unlink(missing_ok=True)
+        if place.is_dir() and not any(place.iterdir()):
+            place.rmdir()
+
+
+def plain(values: list[Any]) -> str:
+    """Values for a sentence, not too many of them."""
+    shown = ", ".join(map(str, values[:20]))
+    return shown if len(values) <= 20 else f"{shown}, ... ({len(values)} in all)"
+
+
+def read_decision(text: str | None) -> Any:
+    """A decision by its name, or a matrix of costs from a CSV file without a header."""
+    from echelon.curve import DECISIONS
+
+    if text is None or text in (*DECISIONS, "kappa"):
+        return text
+    path = Path(text)
+    if not path.is_file():
+        raise ValueError(
+            f"--decision must be one of {', '.join((*DECISIONS, 'kappa'))}, or a CSV file with a "
+            f"matrix of costs, a line for each true class; got {text!r}"
+        )
+    import pandas as pd
+
+    try:
+        return pd.read_csv(path, header=None, dtype=float).to_numpy()
+    except Exception as error:
+        raise ValueError(f"{path} is not a matrix of costs: {error}") from None
+
+
+def held_out_rows(
+    features: Any, target: Any, classes: Any, shares: list[float], groups: Any, seed: int
+) -> list[Any]:
+    """Masks of rows for each share and, last, for the rest; groups and twins stay together."""
+    import numpy as np
+
+    from echelon.data.labels import Labels
+    from echelon.data.splits import hold_out
+    from echelon.data.tables import TableSchema
+
+    if any(not 0 < share < 1 for share in shares) or sum(shares) >= 1:
+        raise ValueError(f"held-out shares must lie between 0 and 1 and leave rows; got {shares}")
+    ranks = Labels.of(target, classes).to_ranks(target)
+    table = TableSchema.of(features).read(features)
+    generator = np.random.default_rng([seed, len(ranks)])
+    rest = np.ones(len(ranks), dtype=bool)
+    masks = []
+    for share in shares:
+        inside = np.flatnonzero(rest)
+        some = hold_out(
+            table.rows(inside), ranks[inside], share * len(ranks) / len(inside),
+            groups=None if groups is None else np.asarray(groups)[inside], generator=generator,
+        )  # fmt: skip
+        mask = np.zeros(len(ranks), dtype=bool)
+        mask[inside[some]] = True
+        masks.append(mask)
+        rest &= ~mask
+    return [*masks, rest]

@@ -1,0 +1,5 @@
+"""Many runs: methods by seeds on one table, each written to a run folder."""
+
+from echelon.experiments.comparing import Task, compare_methods, generated_task, table_task
+
+__all__ = ["Task", "compare_methods", "generated_task", "table_task"]

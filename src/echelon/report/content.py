@@ -1,0 +1,262 @@
+"""What a page says, computed from run folders: tables, verdicts and findings, no drawing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echelon.evaluation import metrics
+from echelon.evaluation.comparison import Difference, as_rows, compare, row_losses, summarise
+from echelon.evaluation.diagnostics import Diagnostic, diagnose
+from echelon.runs import Run
+
+TITLES = {
+    "mae": "MAE",
+    "rmse": "RMSE",
+    "accuracy": "accuracy",
+    "accuracy_within": "within 1",
+    "quadratic_weighted_kappa": "QWK",
+    "ranked_probability_score": "RPS",
+    "amae": "AMAE",
+    "mmae": "MMAE",
+    "linear_weighted_kappa": "linear kappa",
+    "kendall_tau": "Kendall's tau",
+    "spearman": "Spearman",
+    "concordance_index": "C-index",
+    "minimum_sensitivity": "least sensitivity",
+    "log_score": "log score",
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Runs on the same test rows, by method: the floor and baselines first, then the best first."""
+
+    runs: dict[str, list[Run]]
+
+    @classmethod
+    def of(cls, runs: Sequence[Run]) -> "Comparison":
+        """Group runs by method; all must be of the same test rows."""
+        by_method: dict[str, list[Run]] = {}
+        for run in runs:
+            for name in ("truth", "prediction", "probabilities"):
+                if name not in run.predictions:
+                    raise ValueError(f"a run has no {name} among its predictions; make it anew")
+            if not np.array_equal(run.predictions["truth"], runs[0].predictions["truth"]):
+                raise ValueError("the runs were not tested on the same rows: report them apart")
+            by_method.setdefault(str(run.config.get("method", "model")), []).append(run)
+        places = {"floor": 0, "baseline": 1, "method": 2}
+
+        def place(name: str) -> tuple[int, float]:
+            own = by_method[name]
+            return places.get(own[0].config.get("role", "method"), 2), _mean(own, "mae")
+
+        return cls({name: by_method[name] for name in sorted(by_method, key=place)})
+
+    # ---- who ---------------------------------------------------------------------------------
+
+    def role(self, method: str) -> str:
+        """``"floor"``, ``"baseline"`` or ``"method"``."""
+        return str(self.runs[method][0].config.get("role", "method"))
+
+    @cached_property
+    def methods(self) -> list[str]:
+        """Those that compete, the best first."""
+        return [name for name in self.runs if self.role(name) == "method"]
+
+    @property
+    def best(self) -> str:
+        """The method with the lowest mean MAE."""
+        return self.methods[0] if self.methods else next(iter(self.runs))
+
+    @property
+    def main_run(self) -> Run:
+        """The run that the page looks at closely: the first of the best method."""
+        return self.runs[self.best][0]
+
+    @property
+    def classes(self) -> list[str]:
+        """The labels in rank order, as text."""
+        probabilities = self.main_run.predictions["probabilities"]
+        found = self.main_run.config.get("classes") or range(probabilities.shape[1])
+        return [str(label) for label in found]
+
+    @property
+    def truth(self) -> NDArray[np.int64]:
+        """The true ranks of the test rows."""
+        ranks: NDArray[np.int64] = self.main_run.predictions["truth"].astype(np.int64)
+        return ranks
+
+    # ---- what --------------------------------------------------------------------------------
+
+    def mean(self, method: str, metric: str) -> float:
+        """Of a method's runs."""
+        return _mean(self.runs[method], metric)
+
+    @cached_property
+    def differences(self) -> list[Difference]:
+        """Every two methods, and the best one against each baseline, by MAE."""
+        losses = {
+            name: np.stack(
+                [
+                    row_losses("mae", run.predictions["truth"], run.predictions["prediction"])
+                    for run in own
+                ]
+            )
+            for name, own in self.runs.items()
+            if self.role(name) != "floor"
+        }
+        pairs = [(a, b) for i, a in enumerate(self.methods) for b in self.methods[i + 1 :]]
+        fixed = [name for name in self.runs if self.role(name) == "baseline"]
+        pairs += [(self.best, name) for name in fixed]
+        return compare(losses, pairs=pairs, without_seeds=fixed)
+
+    def sentences(self) -> list[str]:
+        """The verdict on every pair."""
+        return [f"{one.sentence}." for one in self.differences]
+
+    def document(self) -> dict[str, Any]:
+        """For programs."""
+        runs = [
+            {
+                "method": name,
+                "seed": run.config.get("seed"),
+                "split": run.config.get("split", "test"),
+                **run.metrics,
+            }
+            for name, own in self.runs.items()
+            for run in own
+        ]
+        summary = [
+            vars(row)
+            for metric in TITLES
+            for row in summarise(
+                {name: [_value(run, metric) for run in own] for name, own in self.runs.items()},
+                metric,
+            )
+        ]
+        document = {
+            "runs": runs,
+            "summary": summary,
+            "differences": as_rows(self.differences),
+        }
+        cleaned: dict[str, Any] = _without_nan(document)
+        return cleaned
+
+    def text(self, shown: Sequence[str]) -> str:
+        """A table of methods for a terminal."""
+        width = max(len(name) for name in self.runs) + 2
+        lines = [" " * width + "".join(f"{TITLES[metric]:>16}" for metric in shown)]
+        for name in self.runs:
+            cells = "".join(f"{self.cell(name, metric):>16}" for metric in shown)
+            lines.append(f"{name:<{width}}{cells}")
+        return "\n".join(lines)
+
+    def cell(self, method: str, metric: str) -> str:
+        """Mean ± SD of a method's runs."""
+        values = [_value(run, metric) for run in self.runs[method]]
+        if len(values) == 1:
+            return f"{values[0]:.3f}"
+        return f"{np.mean(values):.3f} ± {np.std(values, ddof=1):.3f}"
+
+    @cached_property
+    def findings(self) -> list[Diagnostic]:
+        """Diagnostics of the main run."""
+        arrays = self.main_run.predictions
+        return diagnose(
+            self.truth,
+            arrays["prediction"],
+            arrays["probabilities"],
+            crossings=arrays.get("crossings"),
+            classes=self.classes,
+        )
+
+    def crossings(self) -> list[dict[str, Any]]:
+        """Share of rows whose raw curve contradicted itself, and by how much, for each method."""
+        rows = []
+        for name in self.methods:
+            sizes = [run.predictions.get("crossings", np.zeros(1)) for run in self.runs[name]]
+            rows.append(
+                {
+                    "method": name,
+                    "share": float(np.mean([(size > 1e-6).mean() for size in sizes])),
+                    "largest": float(max(size.max() for size in sizes)),
+                }
+            )
+        return rows
+
+    def answer(self) -> list[str]:
+        """What a reader in a hurry should know, in plain words."""
+        best, rows = self.best, len(self.truth)
+        own = self.mean(best, "mae")
+        within = self.mean(best, "accuracy_within")
+        sentences = []
+        if len(self.methods) > 1:
+            sentences.append(
+                f"Of {len(self.methods)} methods, {best} has the lowest mean absolute error on "
+                f"{rows:,} test rows: {own:.3f} ranks."
+            )
+            rivals = [one for one in self.differences if self.role(one.second) == "method"]
+            behind = [one for one in rivals if best in (one.first, one.second)]
+            clear = [one for one in behind if one.verdict == "different"]
+            if len(clear) == len(behind):
+                sentences.append("It is better than each of the others by more than noise.")
+            elif any(one.verdict == "cannot tell" for one in behind):
+                sentences.append(
+                    "With one run of each, nobody can tell how much of that is luck: run several "
+                    "seeds."
+                )
+            else:
+                noise = [
+                    one.second if one.first == best else one.first
+                    for one in behind
+                    if one.verdict == "within noise"
+                ]
+                sentences.append(f"Its lead over {_listed(noise)} is within noise.")
+        else:
+            sentences.append(
+                f"On {rows:,} test rows the model misses by {own:.3f} ranks on average."
+            )
+        sentences.append(f"{within:.0%} of its predictions are at most one rank off.")
+        for name in self.runs:
+            if self.role(name) == "baseline":
+                sentences.append(f"The {name} baseline misses by {self.mean(name, 'mae'):.3f}.")
+            elif self.role(name) == "floor":
+                floor = self.mean(name, "mae")
+                sentences.append(
+                    f"No predictor can do better than {floor:.3f} on these data; it is "
+                    f"{own / floor - 1:.1%} above that."
+                )
+        troubles = [one for one in self.findings if one.state != "fine"]
+        if troubles:
+            sentences.append(f"To look at: {_listed([one.title.lower() for one in troubles])}.")
+        else:
+            sentences.append("No diagnostic found anything wrong.")
+        return sentences
+
+
+def _mean(runs: Sequence[Run], metric: str) -> float:
+    return float(np.mean([_value(run, metric) for run in runs]))
+
+
+def _value(run: Run, metric: str) -> float:
+    value = run.metrics.get(metric)
+    if value is None and metric in metrics.OF_LABELS:  # a run of an older version
+        arrays = run.predictions
+        value = getattr(metrics, metric)(arrays["truth"], arrays["prediction"])
+    return float("nan") if value is None else float(value)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nan(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(one) for one in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
