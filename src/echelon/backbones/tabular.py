@@ -93,13 +93,15 @@ class PiecewiseLinear(nn.Module):
     PIECES = 16
     WIDTH = 8
     left: Tensor
+    column: Tensor
 
     def __init__(self, num_features: int, num_scaled: int) -> None:
         super().__init__()
         edges = torch.linspace(-math.sqrt(3), math.sqrt(3), self.PIECES + 1)
-        self.register_buffer("left", edges[:-1], persistent=False)
+        column = torch.arange(num_scaled).repeat_interleave(self.PIECES)
+        self.register_buffer("left", edges[:-1].repeat(num_scaled), persistent=False)
+        self.register_buffer("column", column, persistent=False)
         self.step = 2 * math.sqrt(3) / self.PIECES
-        self.num_scaled = num_scaled
         bound = 1 / math.sqrt(self.PIECES)
         self.weight = nn.Parameter(
             torch.empty(num_scaled, self.PIECES, self.WIDTH).uniform_(-bound, bound)
@@ -109,10 +111,10 @@ class PiecewiseLinear(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """(n, d + 8 * scaled) of features (n, d)."""
-        numbers = features[:, : self.num_scaled].unsqueeze(-1)
-        filled = ((numbers - self.left) / self.step).clamp(0, 1)  # (n, scaled, pieces)
-        embedded = torch.einsum("nsp,spw->nsw", filled, self.weight) + self.bias
-        return torch.cat([features, embedded.flatten(1)], -1)
+        # Matrices only: an exporter takes the number of rows in a reshaping for a constant.
+        filled = ((features[:, self.column] - self.left) / self.step).clamp(0, 1)
+        embedded = filled @ torch.block_diag(*self.weight) + self.bias.reshape(-1)
+        return torch.cat([features, embedded], -1)
 
 
 class TabM(nn.Module):
