@@ -8,6 +8,7 @@ fitted to training and validation rows together, as echelon's defaults are on ta
 import argparse
 import functools
 import importlib
+import json
 import os
 import warnings
 from collections.abc import Callable, Iterator
@@ -85,7 +86,9 @@ def main() -> None:
         default=",".join(REPORTED),
         help=f"with commas; for tuning there are {', '.join(TUNING)}",
     )
-    parser.add_argument("--only", help="names of contestants, with commas")
+    parser.add_argument(
+        "--only", help="names of contestants, with commas; the others are taken from --json"
+    )
     parser.add_argument("--json", type=Path, default=Path("build/benchmarks/accuracy.json"))
     parser.add_argument("--markdown", type=Path, help="write the tables to this page, too")
     options = parser.parse_args()
@@ -96,6 +99,12 @@ def main() -> None:
         if options.only is None or name in options.only.split(",")
     }
     results = {name: run_set(name, chosen) for name in options.sets.split(",")}
+    if options.only is not None and options.json.exists():
+        earlier = json.loads(options.json.read_text())["results"]
+        results = {
+            name: {who: found.get(who, earlier[name].get(who)) for who in contestants()}
+            for name, found in results.items()
+        }
     text = "\n\n".join([environment_line(), *map(table, results, results.values()), ranks(results)])
     print(f"\n{text}")
     write_results(options.json, results)

@@ -113,7 +113,8 @@ class PiecewiseLinear(nn.Module):
         """(n, d + 8 * scaled) of features (n, d)."""
         # Matrices only: an exporter takes the number of rows in a reshaping for a constant.
         filled = ((features[:, self.column] - self.left) / self.step).clamp(0, 1)
-        embedded = filled @ torch.block_diag(*self.weight) + self.bias.reshape(-1)
+        blocks: Tensor = torch.block_diag(*self.weight)  # type: ignore[no-untyped-call]
+        embedded = filled @ blocks + self.bias.reshape(-1)
         return torch.cat([features, embedded], -1)
 
 

@@ -294,14 +294,15 @@ def _sentence(one: Difference) -> str:
             f"{one.first} and {one.second} differ by {abs(one.mean):.4g}, but one seed cannot tell "
             f"how much of that is luck: run several"
         )
-    size = f"{abs(one.mean):.4g} ± {one.se:.2g}"
+    size = f"{abs(one.mean):.2g} ± {one.se:.2g}"
+    chance = "p < 0.0001" if one.p_adjusted < 1e-4 else f"p = {one.p_adjusted:.2g}"
     if one.verdict == "within noise":
         return (
             f"the difference between {one.first} and {one.second}, {size}, is within noise "
-            f"(p = {one.p_adjusted:.2g})"
+            f"({chance})"
         )
     better, worse = (one.first, one.second) if one.mean < 0 else (one.second, one.first)
-    return f"{better} is better than {worse} by {size} (p = {one.p_adjusted:.2g})"
+    return f"{better} is better than {worse} by {size} ({chance})"
 
 
 def _two_sided_t(t: float, freedom: float) -> float:

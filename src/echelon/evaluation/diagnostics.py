@@ -98,7 +98,7 @@ def _better_than_constant(ranks: NDArray[np.int64], labels: NDArray[np.int64]) -
     own = metrics.mae(ranks, labels)
     constant = metrics.mae(ranks, np.full(len(ranks), np.floor(np.median(ranks))))
     figures = {"mae": own, "constant": constant}
-    title = "Better than a constant"
+    title = "Gain over a constant"
     if own < 0.95 * constant:
         gain = 1 - own / constant
         return Diagnostic(
@@ -115,7 +115,7 @@ def _better_than_constant(ranks: NDArray[np.int64], labels: NDArray[np.int64]) -
 
 
 def _rank_crossings(crossings: ArrayLike | None, rows: int) -> Diagnostic:
-    title = "Consistent ranks"
+    title = "Rank crossings"
     sizes = np.zeros(rows) if crossings is None else np.asarray(crossings, dtype=np.float64)
     share, largest = float((sizes > _CROSSING).mean()), float(sizes.max(initial=0.0))
     figures = {"share": share, "largest": largest}
@@ -198,7 +198,7 @@ def class_errors(
 
 
 def _calibration(ranks: NDArray[np.int64], p: NDArray[np.float64]) -> Diagnostic:
-    title = "Honest probabilities"
+    title = "Calibration"
     error = calibration_error(ranks, p)
     # What a perfect model shows on this many rows: bins of a tenth of them, at most 0.4 off.
     noise = 0.4 * np.sqrt(10 / len(ranks))

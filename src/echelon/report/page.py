@@ -1,0 +1,240 @@
+"""The HTML page: one file with everything in it, which asks nothing of any network."""
+
+import html
+import json
+import os
+import re
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from echelon.report.charts import Titled, all_charts, altair
+from echelon.report.content import TITLES, Comparison
+from echelon.runs import read_runs
+
+_SHOWN = (
+    "mae", "rmse", "accuracy", "accuracy_within", "quadratic_weighted_kappa",
+    "ranked_probability_score", "amae", "log_score",
+)  # fmt: skip
+_EXPLORED = 150  # rows of each order
+_COEFFICIENTS = 20
+_IMAGES = ("png", "svg")
+_EXPOSE = "window.vegaEmbed = vegaEmbed;"  # what the page's own script calls
+_IMAGE_WIDTH = 520
+
+
+def write_page(folder: str | Path, out: str | Path | None = None) -> Path:
+    """Write the page about the runs in a folder.
+
+    Parameters
+    ----------
+    folder : path
+        A run folder, or a folder of them.
+    out : path, optional
+        The page; ``report.html`` in the folder without it.
+    """
+    found = Comparison.of(read_runs(folder))
+    text = render(found)
+    path = Path(out) if out is not None else Path(folder) / "report.html"
+    if not path.parent.is_dir():
+        raise ValueError(f"the folder {path.parent} does not exist")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return path
+
+
+def write_charts(folder: str | Path, out: str | Path, image: str = "svg") -> list[Path]:
+    """Write every chart of the page as an image.
+
+    Parameters
+    ----------
+    folder : path
+        As for :func:`write_page`.
+    out : path
+        The folder for the images; made if it is not there.
+    image : {"svg", "png"}
+    """
+    if image not in _IMAGES:
+        raise ValueError(f"image must be one of {', '.join(_IMAGES)}; got {image!r}")
+    made = all_charts(Comparison.of(read_runs(folder)))
+    out = Path(out)
+    out.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, one in made.items():
+        path = out / f"{name}.{image}"
+        options = {"scale_factor": 2.0} if image == "png" else {}
+        _with_width(one.chart, _IMAGE_WIDTH).save(str(path), **options)
+        paths.append(path)
+    return paths
+
+
+def render(found: Comparison) -> str:
+    """The page as text."""
+    altair()
+    import vl_convert
+
+    made = all_charts(found)
+    specs = {name: _spec(one) for name, one in made.items()}
+    data = {"charts": specs, "rows": _explored_rows(found), "classes": found.classes}
+    parts = {
+        "TITLE": _title(found),
+        "ANSWER": "".join(f"<li>{_text(sentence)}</li>" for sentence in found.answer()),
+        "METHODS": _methods_table(found),
+        "VERDICTS": "".join(f"<li>{_text(sentence)}</li>" for sentence in found.sentences()),
+        "COEFFICIENTS": _coefficients(found),
+        "FINDINGS": _findings(found),
+        "REPEAT": _repeat(found),
+        "BEST": _text(found.best),
+        "CHARTS_METHODS": _figure("methods", made),
+        "CHARTS_ERRORS": _figure("confusion", made) + _figure("class_errors", made),
+        "CHARTS_PROBABILITIES": _figure("reliability", made) + _figure("coverage", made),
+        "CHARTS_TRAINING": _figure("training", made) + _figure("crossings", made),
+        "DATA": json.dumps(data, allow_nan=False).replace("<", "\\u003c"),
+        "STYLE": _asset("page.css"),
+        "SCRIPT": _asset("page.js"),
+        # The bundle's own addresses (an editor, an issue) are of no use on a page that is alone.
+        "BUNDLE": re.sub(
+            r"https://(?:vega\.github\.io|github\.com)/", "/", vl_convert.javascript_bundle(_EXPOSE)
+        ).replace("</script", "<\\/script"),
+    }
+    page = _asset("page.html")
+    return re.sub(r"@@([A-Z_]+)@@", lambda match: parts[match.group(1)], page)
+
+
+def _asset(name: str) -> str:
+    return resources.files("echelon.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _text(value: Any) -> str:
+    return html.escape(str(value))
+
+
+def _title(found: Comparison) -> str:
+    what = "Comparison of methods" if len(found.methods) > 1 else "Evaluation"
+    return _text(f"{what} on {found.main_run.config.get('data', 'a table')}")
+
+
+# ---- charts --------------------------------------------------------------------------------------
+
+
+def _with_width(chart: Any, width: int | str) -> Any:
+    """A chart of some width; in charts below each other, each of them."""
+    chart = chart.copy()
+    if hasattr(chart, "vconcat"):
+        chart.vconcat = [one.properties(width=width) for one in chart.vconcat]
+        return chart
+    return chart.properties(width=width)
+
+
+def _spec(one: Titled) -> dict[str, Any]:
+    # Charts below each other cannot take the width of their place; the script sets it.
+    is_stack = hasattr(one.chart, "vconcat")
+    chart = one.chart if is_stack else _with_width(one.chart, "container")
+    spec: dict[str, Any] = chart.to_dict()
+    spec.pop("$schema", None)
+    spec.pop("config", None)
+    spec["description"] = one.description
+    return spec
+
+
+def _figure(name: str, made: dict[str, Titled]) -> str:
+    if name not in made:
+        return ""
+    one = made[name]
+    return (
+        f'<figure><h3>{_text(one.title)}</h3><div class="chart" data-chart="{name}"></div>'
+        f"<figcaption>{_text(one.description)}</figcaption></figure>"
+    )
+
+
+# ---- tables and lists ----------------------------------------------------------------------------
+
+
+def _methods_table(found: Comparison) -> str:
+    shown = [metric for metric in _SHOWN if metric in found.main_run.metrics]
+    head = "".join(f'<th scope="col">{_text(TITLES[metric])}</th>' for metric in shown)
+    body = []
+    for name in found.runs:
+        role = found.role(name)
+        tag = "" if role == "method" else f' <span class="tag">{role}</span>'
+        cells = "".join(f"<td>{_text(found.cell(name, metric))}</td>" for metric in shown)
+        count = len(found.runs[name])
+        body.append(
+            f'<tr class="{role}"><th scope="row">{_text(name)}{tag}</th><td>{count}</td>{cells}'
+            f"</tr>"
+        )
+    return (
+        f'<table><thead><tr><th scope="col">method</th><th scope="col">runs</th>{head}</tr>'
+        f"</thead><tbody>{''.join(body)}</tbody></table>"
+    )
+
+
+def _coefficients(found: Comparison) -> str:
+    for own in found.runs.values():
+        values = own[0].config.get("coefficients")
+        if values:
+            break
+    else:
+        return ""
+    largest = sorted(values.items(), key=lambda item: -abs(item[1]))[:_COEFFICIENTS]
+    rows = "".join(
+        f'<tr><th scope="row">{_text(name)}</th><td>{value:+.3f}</td></tr>'
+        for name, value in largest
+    )
+    return (
+        "<details><summary>Coefficients of the linear model</summary><p>What one standard "
+        "deviation of a feature adds to the score; a larger score means a higher class. "
+        f"The {len(largest)} largest of {len(values)}.</p>"
+        '<div class="scroll" tabindex="0" role="region" aria-label="Coefficients">'
+        '<table><thead><tr><th scope="col">feature</th><th scope="col">coefficient</th></tr>'
+        f"</thead><tbody>{rows}</tbody></table></div></details>"
+    )
+
+
+def _findings(found: Comparison) -> str:
+    return "".join(
+        f'<li class="{one.state}" data-code="{one.code}"><span class="state">{one.state}</span>'
+        f"<strong>{_text(one.title)}</strong> {_text(one.message)}</li>"
+        for one in found.findings
+    )
+
+
+def _repeat(found: Comparison) -> str:
+    run = found.main_run
+    config = {name: value for name, value in run.config.items() if name != "coefficients"}
+    shown = json.dumps({"config": config, "environment": run.environment}, indent=2)
+    return _text(shown)
+
+
+# ---- single rows ---------------------------------------------------------------------------------
+
+
+def _explored_rows(found: Comparison) -> dict[str, Any]:
+    """Rows that are worth a look, with their distributions, and three orders of them."""
+    arrays, truth = found.main_run.predictions, found.truth
+    p = arrays["probabilities"].astype(np.float64)
+    prediction = arrays["prediction"].astype(np.int64)
+    own = np.maximum(p[np.arange(len(p)), truth], 1e-30)
+    surprise = -np.log(own)
+    entropy = -(p * np.log(np.maximum(p, 1e-30))).sum(axis=1)
+    keys = {
+        "error": np.abs(truth - prediction) + 1e-3 * surprise / surprise.max().clip(1),
+        "surprise": surprise,
+        "uncertainty": entropy,
+    }
+    orders = {name: np.argsort(-key, kind="stable")[:_EXPLORED] for name, key in keys.items()}
+    chosen = sorted({int(row) for order in orders.values() for row in order})
+    place = {row: i for i, row in enumerate(chosen)}
+    return {
+        "number": chosen,
+        "truth": truth[chosen].tolist(),
+        "prediction": prediction[chosen].tolist(),
+        "probabilities": [[round(float(value), 4) for value in p[row]] for row in chosen],
+        "orders": {name: [place[int(row)] for row in order] for name, order in orders.items()},
+    }
