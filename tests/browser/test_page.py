@@ -1,0 +1,148 @@
+"""The page in a real browser, cut off from any network."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from echelon.report import write_page
+from tests.made_runs import write_made_runs
+
+SCREENSHOTS = Path("build/screenshots")
+CHARTS = {
+    "methods", "training", "confusion", "class_errors", "reliability", "coverage", "crossings",
+}  # fmt: skip
+VIEWS = {
+    "light": {"viewport": {"width": 1200, "height": 900}},
+    "dark": {"viewport": {"width": 1200, "height": 900}, "color_scheme": "dark"},
+    "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True},
+}
+CHROMIUM = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[object]:
+    from playwright.sync_api import sync_playwright
+
+    program = next((path for path in CHROMIUM if Path(path).exists()), None)
+    if program is None:
+        pytest.skip("there is no chromium here; .ci/run installs it")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(
+            executable_path=program,
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        )
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("page")
+    runs = write_made_runs(folder / "runs", num_classes=16, rows=2000)
+    return write_page(runs, folder / "page.html")
+
+
+@pytest.fixture(params=sorted(VIEWS))
+def opened(request, browser, page_file) -> Iterator[tuple[str, object, list[str]]]:
+    """A view of the page, and everything that went wrong in it."""
+    context = browser.new_context(offline=True, **VIEWS[request.param])
+    page = context.new_page()
+    wrong: list[str] = []
+    page.on("console", lambda message: wrong.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("request", lambda asked: asked.url.startswith("file:") or wrong.append(asked.url))
+    page.goto(page_file.as_uri())
+    page.wait_for_selector("body[data-ready=true]", timeout=30_000)
+    yield request.param, page, wrong
+    context.close()
+
+
+def test_everything_is_drawn_and_nothing_overflows(opened) -> None:
+    name, page, wrong = opened
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+    assert wrong == []
+    drawn = page.eval_on_selector_all(
+        "[data-chart]",
+        """places => places.map(place => {
+            const box = place.querySelector("svg").getBoundingClientRect();
+            const marks = place.querySelectorAll("svg path, svg rect, svg text").length;
+            return [place.dataset.chart, box.width, box.height, marks];
+        })""",
+    )
+    assert {row[0] for row in drawn} == CHARTS
+    for chart, width, height, marks in drawn:
+        assert width > 200, chart
+        assert height > 60, chart
+        assert marks > 8, chart
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    too_wide = page.eval_on_selector_all(
+        "figure, .explorer, ul, p, h1, h2",
+        "all => all.filter(one => one.getBoundingClientRect().right > window.innerWidth + 1)"
+        ".map(one => one.outerHTML.slice(0, 80))",
+    )
+    assert too_wide == []
+
+
+def test_nothing_serious_for_a_screen_reader(opened) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    _, page, _ = opened
+    found = Axe().run(page).response["violations"]
+    serious = [
+        (one["id"], one["nodes"][0]["html"][:100])
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+
+
+def test_rows_are_chosen_by_mouse_and_by_keyboard(opened) -> None:
+    _, page, wrong = opened
+    words, rows = page.locator("#row-words"), page.locator("#row-list")
+    first = words.inner_text()
+    assert "the truth is" in first
+    assert page.locator("#row-chart rect").count() == 16
+    rows.focus()
+    page.keyboard.press("ArrowDown")
+    second = words.inner_text()
+    assert second != first
+    rows.select_option(index=5)
+    third = words.inner_text()
+    assert third not in (first, second)
+    box = rows.bounding_box()
+    page.mouse.click(box["x"] + 40, box["y"] + 12)
+    assert words.inner_text() != third
+    for order in ("surprise", "uncertainty"):
+        before = rows.inner_text()
+        page.locator("#row-order").select_option(order)
+        assert rows.inner_text() != before
+    # the row of the largest error is the first in its order
+    page.locator("#row-order").select_option("error")
+    texts = page.locator("#row-list option").all_inner_texts()
+    found = [re.search(r"true (\d+), predicted (\d+)", text) for text in texts]
+    gaps = [abs(int(one[1]) - int(one[2])) for one in found]
+    assert gaps == sorted(gaps, reverse=True)
+    assert len(gaps) == 150
+    assert wrong == []
+
+
+def test_dark_and_light_follow_the_reader(browser, page_file) -> None:
+    context = browser.new_context(offline=True, color_scheme="light")
+    page = context.new_page()
+    page.goto(page_file.as_uri())
+    page.wait_for_selector("body[data-ready=true]")
+
+    def colours() -> tuple[str, str]:
+        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        label = page.locator("[data-chart=methods] svg text").first.get_attribute("fill")
+        return ground, label
+
+    light = colours()
+    page.emulate_media(color_scheme="dark")
+    label = "document.querySelector('[data-chart=methods] svg text').getAttribute('fill')"
+    page.wait_for_function(f"fill => {label} != fill", arg=light[1])
+    assert colours()[0] != light[0]
+    context.close()

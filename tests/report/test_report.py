@@ -1,0 +1,136 @@
+"""What the page says and holds, without a browser."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from echelon.report import Comparison, write_charts, write_page
+from echelon.report.charts import all_charts, coverage_table
+from echelon.runs import read_runs, write_run
+from tests.made_runs import write_made_runs
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return write_made_runs(tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture(scope="module")
+def found(folder) -> Comparison:
+    return Comparison.of(read_runs(folder))
+
+
+def test_floor_and_baselines_first_then_the_best(found) -> None:
+    assert list(found.runs)[:2] == ["best possible", "constant"]
+    errors = [found.mean(name, "mae") for name in found.methods]
+    assert set(found.methods) == {"corn", "ornn", "ce"}
+    assert errors == sorted(errors)
+    assert found.best == found.methods[0]
+
+
+def test_every_two_methods_are_compared_and_the_best_with_the_baseline(found) -> None:
+    pairs = {frozenset((one.first, one.second)) for one in found.differences}
+    assert len(found.differences) == len(pairs) == 4
+    assert frozenset((found.best, "constant")) in pairs
+    assert not any("best possible" in pair for pair in pairs)
+
+
+def test_the_answer_comes_in_words(found) -> None:
+    text = " ".join(found.answer())
+    assert f"Of 3 methods, {found.best} has the lowest mean absolute error on 400" in text
+    assert "The constant baseline misses by" in text
+    assert "No predictor can do better than" in text
+
+
+def test_the_document_has_the_key_mae_in_runs_alone(found) -> None:
+    document = found.document()
+    json.dumps(document, allow_nan=False)
+    assert all("mae" in run and run["split"] == "test" for run in document["runs"])
+    assert len(document["runs"]) == 11
+    rest = {name: value for name, value in document.items() if name != "runs"}
+
+    def keys(value) -> set[str]:
+        if isinstance(value, dict):
+            return set(value) | {k for one in value.values() for k in keys(one)}
+        if isinstance(value, list):
+            return {k for one in value for k in keys(one)}
+        return set()
+
+    assert "mae" not in keys(rest)
+
+
+def test_the_page_is_alone_and_small(folder) -> None:
+    path = write_page(folder)
+    assert path == folder / "report.html"
+    text = path.read_text()
+    assert len(text.encode()) < 2_500_000
+    addresses = set(re.findall(r"(?:https?:)?//[a-z0-9.-]+\.[a-z]{2,}", text))
+    assert {one.split("//")[1] for one in addresses} <= {"www.w3.org"}  # names of XML, not places
+    without_scripts = re.sub(r"<script[^>]*>.*?</script>", "", text, flags=re.DOTALL)
+    assert not re.search(r"<(?:link|img|iframe)|src=|url\(", without_scripts)
+    assert not re.search(r"<script[^>]+src", text)
+    assert not re.search(r"@@[A-Z]", text)
+    for words in ("The answer", "Coefficients of the linear model", "rank-crossings", '"seed": '):
+        assert words in text or words.replace('"', "&quot;") in text
+    assert not list(folder.glob(".*partial"))
+
+
+def test_labels_cannot_break_the_page(tmp_path) -> None:
+    hostile = ["</script><script>alert(1)</script>", "<b>", '"', "'", "&amp;", "\u2028"]
+    folder = write_made_runs(tmp_path / "runs", classes=hostile, seeds=1, rows=60)
+    text = write_page(folder, tmp_path / "page.html").read_text()
+    assert "<script>alert(1)" not in text
+    assert "<b>" not in text
+
+
+@pytest.mark.parametrize("image", ["svg", "png"])
+def test_every_chart_as_an_image(folder, tmp_path, image) -> None:
+    paths = write_charts(folder, tmp_path / "figures", image)
+    assert {path.stem for path in paths} == {
+        "methods", "training", "confusion", "class_errors", "reliability", "coverage", "crossings",
+    }  # fmt: skip
+    assert all(path.stat().st_size > 2000 for path in paths)
+
+
+def test_charts_are_altair_objects_with_words(found) -> None:
+    import altair
+
+    for one in all_charts(found).values():
+        assert isinstance(one.chart, (altair.TopLevelMixin,))
+        assert len(one.description) > 40
+
+
+def test_coverage_uses_the_rows_that_were_kept(folder, found, tmp_path) -> None:
+    table, source = coverage_table(found)
+    assert "one half of the test rows" in source
+    assert (np.diff(table["width"]) >= 0).all()
+    run = found.main_run
+    write_run(
+        tmp_path / "run", config=run.config, history=run.history, metrics=run.metrics,
+        predictions={**run.predictions, "conformal_scores": np.linspace(0.01, 0.5, 500)},
+    )  # fmt: skip
+    table, source = coverage_table(Comparison.of(read_runs(tmp_path / "run")))
+    assert "that the fit kept" in source
+
+
+def test_one_run_with_few_rows_makes_a_page(tmp_path) -> None:
+    folder = write_made_runs(tmp_path / "runs", rows=5, num_classes=2, seeds=1)
+    found = Comparison.of(read_runs(folder / "corn-seed0"))
+    assert "misses by" in found.answer()[0]
+    assert "Training" in write_page(folder / "corn-seed0", tmp_path / "p.html").read_text()
+    assert "one seed cannot tell" in " ".join(Comparison.of(read_runs(folder)).sentences())
+
+
+def test_what_is_wrong_is_said(folder, tmp_path) -> None:
+    with pytest.raises(ValueError, match="has no finished run"):
+        write_page(tmp_path)
+    with pytest.raises(ValueError, match="does not exist"):
+        write_page(folder, tmp_path / "no" / "page.html")
+    with pytest.raises(ValueError, match="image must be one of"):
+        write_charts(folder, tmp_path, "gif")
+    other = write_made_runs(tmp_path / "other", rows=50, seeds=1)
+    with pytest.raises(ValueError, match="not tested on the same rows"):
+        Comparison.of([*read_runs(folder), *read_runs(other)])
