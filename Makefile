@@ -24,7 +24,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	@touch $(READY)
 
-demo: $(READY) ## fit, evaluate and predict on generated data, and compare with the best possible
+demo: $(READY) ## fit, evaluate and predict on generated data, and write a page about it
 	$(BIN)/python examples/demo.py
 
 test: $(READY) ## run the tests, the doctests and the code of the README
@@ -43,8 +43,11 @@ format: $(READY) ## format the code and mend what can be mended
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(READY) ## time the losses beside those of other libraries
+bench: $(READY) ## time losses, training and prediction, and compare accuracy (an hour; needs ECHELON_DATA)
 	$(BIN)/python benchmarks/losses.py
+	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/floor.py
+	$(BIN)/python benchmarks/accuracy.py
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache

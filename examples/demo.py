@@ -8,7 +8,6 @@ import json
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -18,33 +17,28 @@ import pandas as pd
 from echelon.data import Friedman, make_friedman
 from echelon.evaluation.metrics import mae, ranked_probability_score, rmse
 
+FOLDER = Path("build/demo")
+
 
 def main() -> None:
-    """Generate data, run the commands, print the comparison."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        write(make_friedman(30_000, seed=0), folder / "train.csv")
-        test = make_friedman(20_000, seed=1)
-        write(test, folder / "test.csv")
-        write(test, folder / "new.csv", target=False)
+    """Generate data, run the commands, print the comparison, write the page."""
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir(parents=True)
+    write(make_friedman(30_000, seed=0), FOLDER / "train.csv")
+    test = make_friedman(20_000, seed=1)
+    write(test, FOLDER / "test.csv")
+    write(test, FOLDER / "new.csv", target=False)
 
-        start = time.perf_counter()
-        run(folder, "fit", "train.csv", "--target", "grade", "--out", "model.echelon")
-        seconds = time.perf_counter() - start
-        run(folder, "evaluate", "model.echelon", "test.csv", "--target", "grade")
-        run(folder, "predict", "model.echelon", "new.csv", "--out", "predictions.csv")
-        shown = run(
-            folder,
-            "evaluate",
-            "model.echelon",
-            "test.csv",
-            "--target",
-            "grade",
-            "--json",
-            quiet=True,
-        )
-        print((folder / "predictions.csv").read_text()[:400].rsplit("\n", 1)[0], "...\n")
-        compare(test, json.loads(shown)["metrics"], seconds)
+    start = time.perf_counter()
+    run("fit", "train.csv", "--target", "grade", "--conformal", "0.05", "--out", "model.echelon")
+    seconds = time.perf_counter() - start
+    run("evaluate", "model.echelon", "test.csv", "--target", "grade", "--out", "run")
+    run("predict", "model.echelon", "new.csv", "--out", "predictions.csv")
+    print((FOLDER / "predictions.csv").read_text()[:400].rsplit("\n", 1)[0], "...\n")
+    run("report", "run", "--out", "report.html")
+    found = json.loads((FOLDER / "run" / "metrics.json").read_text())
+    compare(test, found, seconds)
+    print(f"\na page to show to colleagues: {FOLDER / 'report.html'}")
 
 
 def write(data: Friedman, path: Path, *, target: bool = True) -> None:
@@ -55,18 +49,15 @@ def write(data: Friedman, path: Path, *, target: bool = True) -> None:
     frame.to_csv(path, index=False, float_format="%.6f")
 
 
-def run(folder: Path, *arguments: str, quiet: bool = False) -> str:
-    """Run the program in a folder, showing the command and what it prints."""
+def run(*arguments: str) -> None:
+    """Run the program in the demo's folder, showing the command and what it prints."""
     program = shutil.which("echelon", path=str(Path(sys.executable).parent)) or "echelon"
-    if not quiet:
-        print("$ echelon", *arguments, flush=True)
+    print("$ echelon", *arguments, flush=True)
     done = subprocess.run(
-        [program, *arguments], cwd=folder, check=True, text=True, stdout=subprocess.PIPE
+        [program, *arguments], cwd=FOLDER, check=True, text=True, stdout=subprocess.PIPE
     )
-    if not quiet:
-        lines = done.stdout.splitlines()
-        print("\n".join(lines if len(lines) < 9 else [*lines[:2], "...", *lines[-2:]]), "\n")
-    return done.stdout
+    lines = done.stdout.splitlines()
+    print("\n".join(lines if len(lines) < 9 else [*lines[:2], "...", *lines[-2:]]), "\n")
 
 
 def compare(test: Friedman, found: dict[str, float], seconds: float) -> None:
