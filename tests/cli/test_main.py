@@ -81,6 +81,81 @@ def test_json_is_one_document(folder: Path) -> None:
     assert json.loads(run("methods", "--json"))[3]["name"] == "corn"
 
 
+def test_decisions_calibration_and_intervals(folder: Path) -> None:
+    fitted = json.loads(
+        run(
+            "fit",
+            "table.csv",
+            "--target",
+            "stars",
+            "--drop",
+            "grade",
+            "--out",
+            "m",
+            "--json",
+            "--conformal",
+            "0.2",
+            "--calibrate",
+            "temperature",
+            "--decision",
+            "kappa",
+            *QUICK,
+        )  # fmt: skip
+    )
+    assert fitted["held_out"]["conformal"] == pytest.approx(60, abs=3)
+    assert set(fitted["calibration"]) == {"before", "after"}
+    run("predict", "m", "table.csv", "--out", "p.csv")
+    found = pd.read_csv("p.csv")
+    assert list(found)[:3] == ["prediction", "lower", "upper"]
+    assert (found["lower"] <= found["upper"]).all()
+    run("predict", "m", "table.csv", "--out", "q.csv", "--coverage", "0.5")
+    assert (pd.read_csv("q.csv")["upper"] <= found["upper"]).all()
+    Path("costs.csv").write_text("0,1,2\n9,0,1\n99,9,0\n")
+    run("predict", "m", "table.csv", "--out", "c.csv", "--decision", "costs.csv")
+    assert (pd.read_csv("c.csv")["prediction"] == 3).mean() > 0.5  # missing a 3 is dear
+    run("evaluate", "m", "table.csv", "--target", "stars", "--decision", "mode", "--out", "run")
+    assert "conformal_scores" in read_run("run").predictions
+
+
+def test_rows_for_intervals_are_used_for_nothing_else(folder: Path, monkeypatch) -> None:
+    """Fit sees none of the rows that conformalize sees."""
+    from echelon import OrdinalClassifier
+
+    seen = {}
+
+    def note(name, original):
+        def noted(self, features, target, *rest, **options):
+            seen[name] = set(features.index)
+            return original(self, features, target, *rest, **options)
+
+        monkeypatch.setattr(OrdinalClassifier, name, noted)
+
+    for name in ("fit", "calibrate", "conformalize"):
+        note(name, getattr(OrdinalClassifier, name))
+    run(
+        "fit", "table.csv", "--target", "stars", "--out", "m", "--conformal", "0.2",
+        "--calibrate", "isotonic", *QUICK,
+    )  # fmt: skip
+    assert len(set.union(*seen.values())) == sum(map(len, seen.values())) == 300
+
+
+def test_compare_and_report(folder: Path) -> None:
+    arguments = (
+        "compare", "table.csv", "--target", "grade", "--classes", "lo,mid,hi", "--drop", "stars",
+        "--methods", "corn,ornn", "--seeds", "2", "--out", "runs", *QUICK,
+    )  # fmt: skip
+    document = json.loads(run(*arguments, "--json"))
+    assert {row["method"] for row in document["runs"]} == {"corn", "ornn", "constant", "clm linear"}
+    assert all(row["split"] == "test" and row["mae"] >= 0 for row in document["runs"])
+    shown = run(*arguments)  # finished runs are kept
+    assert "clm linear" in shown
+    assert "report runs" in shown
+    run("report", "runs", "--charts", "figures", "--image", "svg")
+    assert Path("runs/report.html").stat().st_size > 500_000
+    assert len(list(Path("figures").glob("*.svg"))) == 7
+    assert json.loads(run("report", "runs", "--out", "p.html", "--json"))["page"] == "p.html"
+
+
 def test_large_files_are_read_in_parts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run("fit", "table.csv", "--target", "stars", "--drop", "grade", "--out", "m", *QUICK)
     run("predict", "m", "table.csv", "--out", "whole.csv")
@@ -109,6 +184,24 @@ def test_large_files_are_read_in_parts(folder: Path, monkeypatch: pytest.MonkeyP
         ),
         (("predict", "table.csv", "table.csv", "--out", "p"), "not a file of echelon's"),
         (("evaluate", "missing", "table.csv", "--target", "stars"), "there is no model missing"),
+        (
+            ("fit", "table.csv", "--target", "stars", "--decision", "best", "--out", "m"),
+            "--decision must be one of median, mean, mode, kappa, or a CSV file",
+        ),
+        (
+            ("fit", "table.csv", "--target", "stars", "--conformal", "1.5", "--out", "m"),
+            "held-out shares must lie between 0 and 1",
+        ),
+        (
+            ("fit", "table.csv", "--target", "stars", "--calibrate", "x", "--out", "m"),
+            "calibration must be one of 'temperature', 'isotonic'",
+        ),
+        (("compare", "table.csv", "--out", "m"), "--target is needed"),
+        (
+            ("compare", "table.csv", "--target", "stars", "--methods", "x", "--out", "m"),
+            "got x",
+        ),
+        (("report", "m"), "m has no finished run"),
     ],
 )
 def test_wrong_input_is_one_line_and_code_2(

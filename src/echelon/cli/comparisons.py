@@ -39,17 +39,18 @@ def compare(
 
     Example: echelon compare wine.csv --target quality --methods ce,coral,corn --out runs
     """
-    from echelon.experiments import compare_methods, generated_task, table_task
+    from echelon.experiments import check_request, compare_methods, generated_task, table_task
     from echelon.report.content import Comparison
     from echelon.training.progress import run_bar
 
+    names = split_names(methods)
+    check_request(names, seeds)
     if data == "fireman" and not Path(data).is_file():
         task = generated_task()
     else:
         if target is None:
             raise ValueError("--target is needed: the column to predict")
         task = _table_task(table_task, Path(data), target, classes, drop, group, test_share)
-    names = split_names(methods)
     parameters = {
         "backbone": backbone, "recipe": recipe, "max_epochs": max_epochs, "device": device,
     }  # fmt: skip

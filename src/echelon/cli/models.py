@@ -62,9 +62,12 @@ def fit(
     """
     from echelon.data.tables import read_table
     from echelon.estimators import OrdinalClassifier
+    from echelon.evaluation.calibration import require_kind
 
     if not out.parent.is_dir():
         raise ValueError(f"the folder {out.parent} does not exist")
+    if calibrate is not None:
+        require_kind(calibrate)
     frame = read_table(data)
     dropped = split_names(drop)
     special = [name for name in (target, weight, group) if name is not None]

@@ -106,16 +106,21 @@ def fit_calibration(truth: ArrayLike, probabilities: ArrayLike, kind: Kind) -> C
         increasing function of P(y > k), which needs more rows.
     """
     ranks, p, _ = read_probabilities(truth, probabilities, None, None, None)
-    if kind not in CALIBRATIONS:
-        raise ValueError(
-            f"calibration must be one of {', '.join(map(repr, CALIBRATIONS))}; got {kind!r}"
-        )
+    require_kind(kind)
     num_classes = p.shape[1]
     if kind == "temperature":
         return CalibrationFit(kind, _fit_temperature(ranks, p), np.zeros((num_classes - 1, 0)), 0.0)
     exceedance = exceedance_of(p)
     values = np.stack([_fit_isotonic(exceedance[:, k], ranks > k) for k in range(num_classes - 1)])
     return CalibrationFit(kind, 1.0, values, 1 / (len(ranks) + 1))
+
+
+def require_kind(kind: str) -> None:
+    """Raise unless a kind of map is known."""
+    if kind not in CALIBRATIONS:
+        raise ValueError(
+            f"calibration must be one of {', '.join(map(repr, CALIBRATIONS))}; got {kind!r}"
+        )
 
 
 def apply_calibration(probabilities: ArrayLike, fit: CalibrationFit) -> NDArray[np.float64]:

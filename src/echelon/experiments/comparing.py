@@ -128,14 +128,7 @@ def compare_methods(
     on_run : callable, optional
         Called with the name of each run that ends.
     """
-    unknown = [name for name in methods if name not in METHODS]
-    if unknown or not methods:
-        raise ValueError(
-            f"methods must be of {', '.join(METHODS)}; got "
-            f"{', '.join(unknown) if unknown else 'none'}"
-        )
-    if seeds < 1:
-        raise ValueError(f"seeds must be at least 1; got {seeds}")
+    check_request(methods, seeds)
     folder = Path(folder)
     jobs: list[tuple[str, int | None, Callable[[], _Result]]] = [
         (CONSTANT, None, lambda: _constant(task)),
@@ -166,6 +159,18 @@ def compare_methods(
         if on_run is not None:
             on_run(place.name)
     return runs
+
+
+def check_request(methods: Sequence[str], seeds: int) -> None:
+    """Raise for methods that are not there, or no seeds, before anything is run."""
+    unknown = [name for name in methods if name not in METHODS]
+    if unknown or not methods:
+        raise ValueError(
+            f"methods must be of {', '.join(METHODS)}; got "
+            f"{', '.join(unknown) if unknown else 'none'}"
+        )
+    if seeds < 1:
+        raise ValueError(f"seeds must be at least 1; got {seeds}")
 
 
 # ---- one run -------------------------------------------------------------------------------------
