@@ -100,7 +100,7 @@ def test_decisions_calibration_and_intervals(folder: Path) -> None:
             "--decision",
             "kappa",
             *QUICK,
-        )  # fmt: skip
+        )
     )
     assert fitted["held_out"]["conformal"] == pytest.approx(60, abs=3)
     assert set(fitted["calibration"]) == {"before", "after"}

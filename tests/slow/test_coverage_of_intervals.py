@@ -79,8 +79,6 @@ def test_intervals_are_nearly_as_narrow_as_can_be(large, coverage) -> None:
         share, widths[name] = covered_and_width(large[f"test {name}"], large["test"], limit)
         assert share > coverage - 4 * np.sqrt(coverage * (1 - coverage) * (1e-4 + 2e-5))
     blind = order_blind(large, coverage)
-    print(
-        f"{coverage}: width {widths['model']:.3f}, order-blind {blind:.3f}, true {widths['true']:.3f}"
-    )
+    print(coverage, {**widths, "order-blind": blind})
     assert widths["model"] <= 1.02 * blind
     assert widths["model"] <= 1.05 * widths["true"]
