@@ -218,7 +218,7 @@ def tune_cutpoints(
     """Cut-points for the decision ``"kappa"`` from predictions of rows that were held out."""
     num_classes = probabilities.shape[1]
     expected = probabilities @ np.arange(num_classes)
-    return fit_cutpoints(ranks, expected, num_classes, sample_weight=sample_weight)
+    return fit_cutpoints(ranks, expected, num_classes, smooth=True, sample_weight=sample_weight)
 
 
 def check_decision(decision: Decision, num_classes: int) -> None:

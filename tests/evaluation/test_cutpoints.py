@@ -56,3 +56,28 @@ def test_one_cutpoint_is_the_best_there_is() -> None:
 
 def test_without_gain_rounding_stays() -> None:
     assert fit_cutpoints([0, 1, 2], [0.0, 1.0, 2.0], 3).tolist() == [0.5, 1.5]
+
+
+def test_smooth_cutpoints_hold_on_other_rows() -> None:
+    """With few rows and many classes, free cut-points fit noise; those of a line do not."""
+    generator = np.random.default_rng(1)
+    k = 16
+
+    def draw(n: int) -> tuple[np.ndarray, np.ndarray]:
+        means = generator.uniform(0, k - 1, size=n)
+        centre = (k - 1) / 2
+        spread = centre + 1.3 * (means - centre)  # the model is too timid by a third
+        return np.rint(spread + generator.normal(size=n)).clip(0, k - 1), means
+
+    truth, means = draw(400)
+    new_truth, new_means = draw(50_000)
+    scores = {
+        name: quadratic_weighted_kappa(new_truth, labels(new_means, cuts))
+        for name, cuts in (
+            ("rounding", np.arange(k - 1) + 0.5),
+            ("free", fit_cutpoints(truth, means, k)),
+            ("smooth", fit_cutpoints(truth, means, k, smooth=True)),
+        )
+    }
+    assert scores["smooth"] > scores["free"]
+    assert scores["smooth"] > scores["rounding"] + 0.005

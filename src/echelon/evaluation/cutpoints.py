@@ -13,6 +13,7 @@ def fit_cutpoints(
     expected_rank: ArrayLike,
     num_classes: int,
     *,
+    smooth: bool = False,
     sample_weight: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """K-1 ascending cut-points; the label is the number of them below the expected rank.
@@ -21,11 +22,16 @@ def fit_cutpoints(
     between its neighbours until none moves, so the kappa on these rows is never below that of
     rounding.
 
+    K-1 free numbers fit the noise of a few thousand rows: the kappa of other rows then falls below
+    that of rounding. With `smooth`, what the rows say is first reduced to a straight line, the
+    truth as a function of the expected rank, and kappa is that of the line.
+
     Parameters
     ----------
     truth : array-like, shape (n,)
     expected_rank : array-like, shape (n,)
     num_classes : int
+    smooth : bool
     sample_weight : array-like, shape (n,), optional
 
     Examples
@@ -40,13 +46,14 @@ def fit_cutpoints(
         if sample_weight is None
         else as_weight(sample_weight, length=len(ranks))
     )
+    target = _line(means, ranks, weight) if smooth else ranks
     order = np.argsort(means, kind="stable")
     places, first = np.unique(means[order], return_index=True)
     # A label is the sum over cut-points of 1{mean above it}, and its square that of 2k+1 times it:
     # so everything in kappa is a sum over cut-points of what lies above each of them.
     tail = [
         np.append(np.cumsum(values[order][::-1])[::-1], 0.0)[np.append(first, len(order))]
-        for values in (weight, weight * ranks)
+        for values in (weight, weight * target)
     ]
     # candidate j lies below places[j]; the last lies above all of them
     middles = (places[1:] + places[:-1]) / 2
@@ -80,3 +87,14 @@ def fit_cutpoints(
         chosen == rounding, np.arange(num_classes - 1) + 0.5, candidates[chosen]
     )
     return np.maximum.accumulate(result)
+
+
+def _line(
+    x: NDArray[np.float64], y: NDArray[np.float64], weight: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The values of the least-squares line of y on x."""
+    centred = x - np.average(x, weights=weight)
+    spread = weight @ centred**2
+    slope = (weight @ (centred * y)) / spread if spread > 0 else 0.0
+    fitted: NDArray[np.float64] = np.average(y, weights=weight) + slope * centred
+    return fitted
