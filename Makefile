@@ -28,7 +28,7 @@ demo: $(READY) ## fit, evaluate and predict on generated data, and write a page 
 	$(BIN)/python examples/demo.py
 
 test: $(READY) ## run the tests, the doctests and the code of the README
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: test ## run the long tests too
 	$(BIN)/python -m pytest tests/slow

@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -55,12 +56,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     left_out = [item for item in items if item.get_closest_marker("realdata")]
     config.stash[_left_out] = len(left_out)
+    if hasattr(config, "workeroutput"):  # one of several processes: the first one reports
+        config.workeroutput["left_out"] = len(left_out)
     if left_out:
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=left_out)
 
 
 _left_out = pytest.StashKey[int]()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Every process collects all tests, so each has left out the same ones."""
+    number = getattr(node, "workeroutput", {}).get("left_out", 0)
+    node.config.stash[_left_out] = number
 
 
 def pytest_terminal_summary(
