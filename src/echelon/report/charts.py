@@ -171,7 +171,9 @@ def confusion(found: Comparison) -> Titled:
         color=alt.Color(
             "share:Q",
             scale=alt.Scale(domain=[0, 1], range=["#e9f0f8", "#0b3d78"]),
-            legend=alt.Legend(title="share of the true class", format=".0%", orient="top"),
+            legend=alt.Legend(
+                title="share of the true class", format=".0%", orient="top", values=[0, 0.5, 1]
+            ),
         ),
         tooltip=["true", "predicted", "rows", alt.Tooltip("share", format=".1%")],
     )

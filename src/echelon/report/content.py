@@ -227,7 +227,7 @@ class Comparison:
             elif self.role(name) == "floor":
                 floor = self.mean(name, "mae")
                 sentences.append(
-                    f"No predictor can do better than {floor:.3f} on these data; it is "
+                    f"No predictor can do better than {floor:.3f} on these data; {best} is "
                     f"{own / floor - 1:.1%} above that."
                 )
         troubles = [one for one in self.findings if one.state != "fine"]

@@ -83,7 +83,7 @@ function showRow() {
   words.textContent =
     `Row ${rows.number[place]}: the truth is ${data.classes[truth]}, which was given ${percent(p[truth])}; ` +
     `predicted is ${data.classes[predicted]}, given ${percent(p[predicted])}.`;
-  const width = 640, height = 240, bottom = 40, top = 20;
+  const width = Math.max(280, chart.clientWidth || 640), height = 240, bottom = 40, top = 20;
   const step = width / p.length, most = Math.max(...p, 1e-9);
   const drawn = element("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
   drawn.setAttribute("aria-label", "Predicted distribution. " + words.textContent);
@@ -103,8 +103,7 @@ function showRow() {
     }
     if (k === truth) drawn.append(element("text", { x: x + step / 2, y: height - 8, "text-anchor": "middle", class: "mark" }, "true"));
     if (k === predicted) {
-      const high_ = (height - bottom - top) * (value / most);
-      drawn.append(element("text", { x: Math.min(Math.max(x + step / 2, 28), width - 28), y: height - bottom - high_ - 6, "text-anchor": "middle" }, "predicted"));
+      drawn.append(element("text", { x: Math.min(Math.max(x + step / 2, 28), width - 28), y: height - bottom - high - 6, "text-anchor": "middle" }, "predicted"));
     }
   });
   chart.replaceChildren(drawn);
@@ -119,7 +118,7 @@ dark.addEventListener("change", () => redraw(dark.matches));
 let pending;
 window.addEventListener("resize", () => {
   clearTimeout(pending);
-  pending = setTimeout(() => redraw(dark.matches), 200);
+  pending = setTimeout(() => { showRow(); redraw(dark.matches); }, 200);
 });
 window.addEventListener("beforeprint", () => redraw(false));
 window.addEventListener("afterprint", () => redraw(dark.matches));

@@ -16,7 +16,7 @@ from echelon.runs import read_runs
 
 _SHOWN = (
     "mae", "rmse", "accuracy", "accuracy_within", "quadratic_weighted_kappa",
-    "ranked_probability_score", "amae", "log_score",
+    "ranked_probability_score",
 )  # fmt: skip
 _EXPLORED = 150  # rows of each order
 _COEFFICIENTS = 20
