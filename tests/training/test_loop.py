@@ -1,5 +1,6 @@
 """The loop: checkpoints that lead to the same bits, published batches, and its errors."""
 
+import copy
 import os
 import signal
 import subprocess
@@ -10,11 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from lightning_fabric import Fabric
+from torch import nn
 
+import echelon
 from echelon import OrdinalClassifier
 from echelon.data import make_friedman
+from echelon.evaluation import metrics
 from echelon.training.checkpoints import CheckpointFolder, read_whole
-from echelon.training.loop import _class_balanced_order
+from echelon.training.loop import Rows, _class_balanced_order, train
+from echelon.training.network import OrdinalNetwork
 from echelon.training.recipes import make_settings
 
 FIT = """
@@ -30,7 +36,7 @@ echelon.estimators.train = often
 data = make_friedman(3000, num_classes=5)
 model = OrdinalClassifier(
     max_epochs=6, batch_size=16, random_state=3, device="cpu", checkpoint_dir=sys.argv[1],
-    backbone_options={"hidden": (16, 16), "dropout": 0.2},
+    backbone_options={"hidden": (16, 16), "dropout": 0.2}, settings={"average": 0.9},
 )
 print("started", flush=True)
 model.fit(data.features, data.ranks)
@@ -75,6 +81,43 @@ def test_a_killed_fit_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     assert expected.keys() == found.keys()
     for name, tensor in expected.items():
         assert torch.equal(tensor, found[name]), name
+
+
+@pytest.mark.parametrize("average", [0.0, 0.9])
+def test_what_was_validated_is_what_remains(average: float) -> None:
+    data, held = make_friedman(600, num_classes=4), make_friedman(200, num_classes=4, seed=1)
+    model = OrdinalClassifier(
+        max_epochs=5, random_state=0, device="cpu", settings={"average": average}
+    )
+    model.fit(data.features, data.ranks, X_val=held.features, y_val=held.ranks)
+    name = "validation_ranked_probability_score"
+    found = metrics.ranked_probability_score(held.ranks, model.predict_proba(held.features))
+    assert found == pytest.approx(min(row[name] for row in model.history_), rel=1e-5)
+
+
+def test_the_average_equals_a_plain_loop() -> None:
+    torch.manual_seed(0)
+    method = echelon.method("corn", 3)
+    network = OrdinalNetwork(nn.Identity(), nn.Identity(), method, 4)
+    features, ranks = torch.randn(12, 4), torch.randint(3, (12,))
+    mean = [p.detach().clone() for p in network.parameters()]
+    copied = copy.deepcopy(network)
+    options = {"max_epochs": 3, "batch_size": 12, "average": 0.5, "clip_norm": None}
+    settings = make_settings("default", "corn", "mlp", 12, {**options, "schedule": "constant"})
+    fabric = Fabric(accelerator="cpu", devices=1)
+    train(network, Rows(features, ranks), None, settings, seed=0, fabric=fabric)
+    optimiser = torch.optim.AdamW(
+        copied.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+    )
+    for step in range(3):
+        optimiser.zero_grad()
+        copied.loss(copied(features), ranks, None).backward()
+        optimiser.step()
+        kept = min(0.5, (1 + step) / (10 + step))
+        for i, parameter in enumerate(copied.parameters()):
+            mean[i] = kept * mean[i] + (1 - kept) * parameter.detach()
+    for expected, found in zip(mean, network.parameters(), strict=True):
+        torch.testing.assert_close(found, expected)
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:

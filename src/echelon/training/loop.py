@@ -23,7 +23,7 @@ from echelon.training.recipes import Settings
 
 _PREDICT_ROWS = 16_384
 _CHECK_EVERY = 50  # steps between looks at the loss, each of which waits for the device
-_WARM_UP = 0.05  # share of the steps
+_WARM_UP = 20  # steps
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,8 @@ class _Run:
             fused=fabric.device.type in ("cpu", "cuda"),
         )
         self.module, self.optimiser = fabric.setup(network, optimiser)
+        self.parameters = parameters
+        self.average = [p.detach().clone() for p in parameters] if settings.average else []
         n, size = len(rows.ranks), settings.batch_size
         whole = n // size if settings.drop_last and n >= size else math.ceil(n / size)
         self.steps_per_epoch = max(1, whole)
@@ -179,7 +181,26 @@ class _Run:
             torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.clip_norm)
         self.optimiser.step()
         self.optimiser.zero_grad()
+        self._add_to_average()
         return loss.detach()
+
+    @torch.no_grad()
+    def _add_to_average(self) -> None:
+        if not self.average:
+            return
+        step = self.progress.epoch * self.steps_per_epoch + self.progress.step
+        # the first steps are soon forgotten
+        kept = min(self.settings.average, (1 + step) / (10 + step))
+        for mean, parameter in zip(self.average, self.parameters, strict=True):
+            mean.lerp_(parameter, 1 - kept)
+
+    @torch.no_grad()
+    def _swap_average(self) -> None:
+        """Put the averaged weights in the network and keep the others, or the reverse."""
+        for mean, parameter in zip(self.average, self.parameters, strict=False):
+            kept = parameter.clone()
+            parameter.copy_(mean)
+            mean.copy_(kept)
 
     def _global_loss(self, logits: Tensor, ranks: Tensor, weight: Tensor | None) -> Tensor:
         """The loss of the whole global batch; DDP then averages gradients over the processes."""
@@ -195,7 +216,7 @@ class _Run:
             return settings.learning_rate
         total = self.steps_per_epoch * settings.max_epochs
         step = progress.epoch * self.steps_per_epoch + progress.step
-        warm = min(1.0, (step + 1) / max(1.0, _WARM_UP * total))
+        warm = min(1.0, (step + 1) / min(_WARM_UP, max(1.0, 0.05 * total)))
         return settings.learning_rate * warm * 0.5 * (1 + math.cos(math.pi * step / total))
 
     def _look_at(self, losses: list[Tensor]) -> None:
@@ -217,6 +238,7 @@ class _Run:
             "epoch": progress.epoch + 1,
             "loss": progress.loss_sum / max(1, progress.step),
         }
+        self._swap_average()
         if self.validation is not None:
             curve = predict_curve(self.network, self.validation.features)
             row[f"validation_{settings.metric}"] = score(
@@ -227,6 +249,7 @@ class _Run:
             progress.best_epoch = progress.epoch + 1
             state = self.network.state_dict()
             self.best = {name: tensor.detach().clone() for name, tensor in state.items()}
+        self._swap_average()
         progress.epoch, progress.step, progress.loss_sum = progress.epoch + 1, 0, 0.0
         return row
 
@@ -247,6 +270,8 @@ class _Run:
         """Leave the network with the weights of its best epoch."""
         if self.best is not None:
             self.network.load_state_dict(self.best)
+        else:
+            self._swap_average()
         self.network.eval()
 
     # ---- checkpoints -------------------------------------------------------------------------
@@ -256,6 +281,7 @@ class _Run:
         tensors = {f"network.{k}": v for k, v in self.network.state_dict().items()}
         for name, value in (self.best or {}).items():
             tensors[f"best.{name}"] = value
+        tensors |= {f"average.{i}": mean for i, mean in enumerate(self.average)}
         for i, state in enumerate(self._optimiser_states()):
             for name, value in state.items():
                 tensors[f"optimiser.{i}.{name}"] = value
@@ -283,6 +309,8 @@ class _Run:
         """Go on from a checkpoint."""
         self.network.load_state_dict(_part(tensors, "network."))
         self.best = _part(tensors, "best.") or None
+        for i, mean in enumerate(self.average):
+            mean.copy_(tensors[f"average.{i}"])
         inner = self.optimiser.optimizer
         parameters = [p for group in inner.param_groups for p in group["params"]]
         for i, parameter in enumerate(parameters):
