@@ -7,6 +7,7 @@ validation part as such, seeds 0 to 4, and the paper's recipe with the published
 """
 
 import argparse
+import json
 import os
 import time
 from pathlib import Path
@@ -42,19 +43,33 @@ def main() -> None:
     parser.add_argument("--markdown", type=Path, help="write the tables to this page, too")
     options = parser.parse_args()
     backbones = ["mlp"] if options.skip_tabm else ["mlp", "tabm"]
+    # What is skipped is shown as it was found before.
+    results: dict[str, Any] = {"generated": [], "fireman": []}
+    if options.json.exists():
+        results |= json.loads(options.json.read_text())["results"]
     generated = [row for backbone in backbones for row in on_generated(backbone)]
-    texts = [environment_line(), generated_table(generated)]
-    results: dict[str, Any] = {"generated": generated}
+    results["generated"] = merged(results["generated"], generated, "backbone")
     folder = os.environ.get("ECHELON_DATA")
     if folder is not None and not options.skip_fireman:
         fireman = on_fireman(Path(folder) / "fireman", backbones, with_paper=not options.skip_paper)
-        results["fireman"] = fireman
-        texts.append(fireman_table(fireman))
+        results["fireman"] = merged(results["fireman"], fireman, "name")
+    texts = [environment_line(), generated_table(results["generated"])]
+    if results["fireman"]:
+        texts.append(fireman_table(results["fireman"]))
     text = "\n\n".join(texts)
     print(f"\n{text}")
     write_results(options.json, results)
     if options.markdown is not None:
         write_section(options.markdown, "Distance from the best possible", f"{PREAMBLE}\n{text}")
+
+
+def merged(earlier: list[Any], found: list[Any], key: str) -> list[Any]:
+    """Rows that were found now, each kind in the place of what was found before."""
+    new = {row[key] for row in found}
+    kinds = dict.fromkeys([*(row[key] for row in earlier), *(row[key] for row in found)])
+    return [
+        row for kind in kinds for row in (found if kind in new else earlier) if row[key] == kind
+    ]
 
 
 def on_generated(backbone: str) -> list[dict[str, Any]]:

@@ -23,7 +23,6 @@ from echelon.training.recipes import Settings
 
 _PREDICT_ROWS = 16_384
 _CHECK_EVERY = 50  # steps between looks at the loss, each of which waits for the device
-_WARM_UP = 20  # steps
 
 
 @dataclass(frozen=True)
@@ -216,7 +215,7 @@ class _Run:
             return settings.learning_rate
         total = self.steps_per_epoch * settings.max_epochs
         step = progress.epoch * self.steps_per_epoch + progress.step
-        warm = min(1.0, (step + 1) / min(_WARM_UP, max(1.0, 0.05 * total)))
+        warm = min(1.0, (step + 1) / max(1.0, settings.warm_up * total))
         return settings.learning_rate * warm * 0.5 * (1 + math.cos(math.pi * step / total))
 
     def _look_at(self, losses: list[Tensor]) -> None:

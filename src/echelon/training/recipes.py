@@ -17,7 +17,8 @@ class Settings:
     class-balanced order of the CORN paper's code. With `refit`, the held-out rows only choose the
     number of epochs, and the network is then trained anew on all rows for that many. `average` is
     the share that a running mean of the weights keeps at every step; it is what is validated and
-    what remains. 0 is the weights themselves.
+    what remains. 0 is the weights themselves. `warm_up` is the share of the steps in which a cosine
+    schedule rises.
     """
 
     max_epochs: int
@@ -38,6 +39,7 @@ class Settings:
     precision: str = "32-true"
     refit: bool = False
     average: float = 0.0
+    warm_up: float = 0.05
 
 
 # Table 2 of the CORN paper: learning rate, batch size and hidden layers for Fireman.
@@ -56,6 +58,7 @@ _PAPER_NORMALISER = {
 
 # Rows below which those held out are missed, so that the network is refitted; see docs/log.md.
 _REFIT_BELOW = 10_000
+_BOLD_WARM_UP = 20  # steps
 _MIN_STEPS = 2000  # small tables need more passes to see as many batches
 
 
@@ -96,8 +99,9 @@ def _default(backbone: str, num_rows: int, batch_size: int | None) -> Settings:
     rates = {"linear": 2e-2, "mlp": 1.2e-2 if is_bold else 4e-3}
     # An ensemble averages its own noise away and needs less decay.
     decay = {"linear": 0.0, "tabm": 0.1}.get(backbone, 0.3)
+    max_epochs = min(200, max(16, math.ceil(_MIN_STEPS / steps_per_epoch)))
     return Settings(
-        max_epochs=min(200, max(16, math.ceil(_MIN_STEPS / steps_per_epoch))),
+        max_epochs=max_epochs,
         batch_size=batch_size,
         learning_rate=rates.get(backbone, 4e-3),
         weight_decay=decay,
@@ -112,6 +116,7 @@ def _default(backbone: str, num_rows: int, batch_size: int | None) -> Settings:
         backbone=backbone,
         refit=num_rows < _REFIT_BELOW,
         average=0.98 if is_bold else 0.0,
+        warm_up=_BOLD_WARM_UP / (max_epochs * steps_per_epoch) if is_bold else 0.05,
     )
 
 
@@ -150,8 +155,11 @@ def _checked(settings: Settings) -> Settings:
         raise ValueError(f"weight_decay must be at least 0; got {settings.weight_decay}")
     if settings.patience is not None and settings.patience < 1:
         raise ValueError(f"patience must be at least 1 epoch; got {settings.patience}")
-    if not 0 <= settings.average < 1:
-        raise ValueError(f"average must be at least 0 and below 1; got {settings.average}")
+    for name in ("average", "warm_up"):
+        if not 0 <= getattr(settings, name) < 1:
+            raise ValueError(
+                f"{name} must be at least 0 and below 1; got {getattr(settings, name)}"
+            )
     for name, known in (
         ("schedule", ("cosine", "constant")),
         ("batches", ("shuffled", "published")),
