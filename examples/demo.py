@@ -34,7 +34,9 @@ def main() -> None:
     seconds = time.perf_counter() - start
     run("evaluate", "model.echelon", "test.csv", "--target", "grade", "--out", "run")
     run("predict", "model.echelon", "new.csv", "--out", "predictions.csv")
-    print((FOLDER / "predictions.csv").read_text()[:400].rsplit("\n", 1)[0], "...\n")
+    for line in (FOLDER / "predictions.csv").read_text().splitlines()[:4]:
+        print(line[:90], "...")
+    print()
     run("report", "run", "--out", "report.html")
     found = json.loads((FOLDER / "run" / "metrics.json").read_text())
     compare(test, found, seconds)

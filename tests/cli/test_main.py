@@ -117,6 +117,28 @@ def test_decisions_calibration_and_intervals(folder: Path) -> None:
     assert "conformal_scores" in read_run("run").predictions
 
 
+def test_a_class_among_the_held_out_rows_alone_is_a_class(folder: Path) -> None:
+    table = pd.read_csv("table.csv")[["a", "b", "c", "stars"]].iloc[:40]
+    table["stars"] = [9 if row == 0 else 1 + row % 2 for row in range(40)]
+    table.to_csv("rare.csv", index=False)
+    for seed in range(6):  # some of them hold the one row of class 9 out
+        arguments = ("--conformal", "0.5", "--seed", str(seed), "--json", *QUICK)
+        shown = run("fit", "rare.csv", "--target", "stars", "--out", "m", *arguments)
+        assert json.loads(shown)["classes"] == [1, 2, 9]
+
+
+def test_warnings_are_one_line(folder: Path) -> None:
+    run(
+        "fit", "table.csv", "--target", "stars", "--drop", "grade", "--conformal", "0.01",
+        "--out", "m", *QUICK,
+    )  # fmt: skip
+    program = Path(sys.executable).with_name("echelon")
+    command = [program, "predict", "m", "table.csv", "--out", "p.csv"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr.startswith("echelon: warning: a coverage of 0.9 needs 9")
+    assert done.stderr.count("\n") == 1
+
+
 def test_rows_for_intervals_are_used_for_nothing_else(folder: Path, monkeypatch) -> None:
     """Fit sees none of the rows that conformalize sees."""
     from echelon import OrdinalClassifier

@@ -6,6 +6,8 @@ on standard output is one document.
 """
 
 import sys
+import warnings
+from typing import TextIO
 
 from echelon.cli import comparisons, models  # noqa: F401 (they add their commands)
 from echelon.cli.app import app
@@ -13,6 +15,7 @@ from echelon.cli.app import app
 
 def main() -> None:
     """Run a command; the entry point of the program."""
+    warnings.showwarning = _show_warning
     try:
         app()
     except ValueError as error:
@@ -24,3 +27,14 @@ def main() -> None:
 def _fail(message: str, code: int) -> None:
     print(f"echelon: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(code)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    print(f"echelon: warning: {' '.join(str(message).split())}", file=sys.stderr)

@@ -60,6 +60,7 @@ def fit(
 
     Example: echelon fit wine.csv --target quality --out wine.echelon
     """
+    from echelon.data.labels import Labels
     from echelon.data.tables import read_table
     from echelon.estimators import OrdinalClassifier
     from echelon.evaluation.calibration import require_kind
@@ -74,7 +75,9 @@ def fit(
     for name in (*special, *dropped):
         require_column(frame, name, data)
     features = frame.drop(columns=list({*special, *dropped}))
-    known = typed_classes(split_names(classes), frame[target]) if classes else None
+    given = typed_classes(split_names(classes), frame[target]) if classes else None
+    # Of all rows, as a class may be among the held-out ones alone.
+    known = Labels.of(frame[target], given).classes.tolist()
     kept = {
         name: share
         for name, share in (("calibrate", 0.1 if calibrate else None), ("conformal", conformal))

@@ -41,6 +41,6 @@ def run_bar(total: int, shown: bool) -> Iterator[Callable[[str], None] | None]:
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True)) as progress:
+    with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("runs", total=total)
         yield lambda name: progress.update(task, advance=1, description=name)
