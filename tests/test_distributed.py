@@ -1,5 +1,6 @@
 """Several processes: the global ratio, and the method that refuses them."""
 
+import os
 import socket
 from datetime import timedelta
 
@@ -45,7 +46,11 @@ def worker(rank: int, port: int) -> None:
             torch.testing.assert_close(parameter.grad, gradient, msg=f"{name}: gradients differ")
     with pytest.raises(ValueError, match="pairs across devices would be missed"):
         cnnpor_loss(torch.zeros(4, 3), torch.tensor([0, 1, 2, 0]))
+    del model
+    dist.barrier()  # nobody leaves while the other still talks
     dist.destroy_process_group()
+    # Threads of gloo may still run while the interpreter takes itself down, which then aborts.
+    os._exit(0)
 
 
 def test_sum_and_count_give_the_global_ratio() -> None:
