@@ -60,20 +60,8 @@ def test_fit_evaluate_predict(folder: Path) -> None:
 
 
 def test_json_is_one_document(folder: Path) -> None:
-    fitted = json.loads(
-        run(
-            "fit",
-            "table.csv",
-            "--target",
-            "stars",
-            "--drop",
-            "grade",
-            "--out",
-            "m",
-            "--json",
-            *QUICK,
-        )
-    )
+    asked = "fit table.csv --target stars --drop grade --out m --json"
+    fitted = json.loads(run(*asked.split(), *QUICK))
     assert fitted["classes"] == [1, 2, 3]
     scores = json.loads(run("evaluate", "m", "table.csv", "--target", "stars", "--json"))
     assert set(scores["metrics"]) >= {"mae", "rmse", "ranked_probability_score"}
@@ -82,26 +70,9 @@ def test_json_is_one_document(folder: Path) -> None:
 
 
 def test_decisions_calibration_and_intervals(folder: Path) -> None:
-    fitted = json.loads(
-        run(
-            "fit",
-            "table.csv",
-            "--target",
-            "stars",
-            "--drop",
-            "grade",
-            "--out",
-            "m",
-            "--json",
-            "--conformal",
-            "0.2",
-            "--calibrate",
-            "temperature",
-            "--decision",
-            "kappa",
-            *QUICK,
-        )
-    )
+    asked = "fit table.csv --target stars --drop grade --out m --json --conformal 0.2"
+    asked += " --calibrate temperature --decision kappa"
+    fitted = json.loads(run(*asked.split(), *QUICK))
     assert fitted["held_out"]["conformal"] == pytest.approx(60, abs=3)
     assert set(fitted["calibration"]) == {"before", "after"}
     run("predict", "m", "table.csv", "--out", "p.csv")

@@ -166,6 +166,8 @@ def test_a_sure_prediction_has_its_absolute_error_as_ranked_probability_score(ca
 
 def test_an_impossible_truth_has_an_infinite_log_score() -> None:
     assert metrics.log_score([1], [[1.0, 0.0]]) == np.inf
+    both = [[1.0, 0.0], [1.0, 0.0]]
+    assert metrics.log_score([1, 0], both, sample_weight=[0, 1]) == 0.0
 
 
 def test_a_predicted_rank_need_not_be_whole() -> None:

@@ -127,6 +127,8 @@ def test_one_run_with_few_rows_makes_a_page(tmp_path) -> None:
 def test_what_is_wrong_is_said(folder, tmp_path) -> None:
     with pytest.raises(ValueError, match="has no finished run"):
         write_page(tmp_path)
+    with pytest.raises(ValueError, match="only baselines have finished"):
+        write_page(folder / "constant", tmp_path / "page.html")
     with pytest.raises(ValueError, match="does not exist"):
         write_page(folder, tmp_path / "no" / "page.html")
     with pytest.raises(ValueError, match="image must be one of"):

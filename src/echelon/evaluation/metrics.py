@@ -396,6 +396,8 @@ def log_losses(
     ranks, p, weight = read_probabilities(truth, probabilities, num_classes, classes, sample_weight)
     with np.errstate(divide="ignore"):
         losses: Vector = -np.log(p[np.arange(len(p)), ranks])
+    if weight is not None:
+        losses[weight == 0] = 0.0  # or an infinite one would make the mean NaN
     return losses, weight
 
 

@@ -66,10 +66,9 @@ class RunningScores:
             ranked, weight = ranked_probability_losses(truth, probabilities, **arguments)  # type: ignore[arg-type]
             logarithmic, _ = log_losses(truth, probabilities, **arguments)  # type: ignore[arg-type]
             each = np.ones(n) if weight is None else weight
-            counted = each > 0  # an infinite loss of weight 0 is none
             self._losses += [
                 (ranked * each).sum(),
-                (logarithmic[counted] * each[counted]).sum(),
+                (logarithmic * each).sum(),
                 each.sum(),
             ]
 

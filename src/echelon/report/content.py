@@ -48,6 +48,12 @@ class Comparison:
             if not np.array_equal(run.predictions["truth"], runs[0].predictions["truth"]):
                 raise ValueError("the runs were not tested on the same rows: report them apart")
             by_method.setdefault(str(run.config.get("method", "model")), []).append(run)
+        roles = {run.config.get("role", "method") for run in runs}
+        if "method" not in roles:
+            raise ValueError(
+                "only baselines have finished: run the same `echelon compare` again, which keeps "
+                "them and goes on"
+            )
         places = {"floor": 0, "baseline": 1, "method": 2}
 
         def place(name: str) -> tuple[int, float]:
@@ -70,7 +76,7 @@ class Comparison:
     @property
     def best(self) -> str:
         """The method with the lowest mean MAE."""
-        return self.methods[0] if self.methods else next(iter(self.runs))
+        return self.methods[0]
 
     @property
     def main_run(self) -> Run:
