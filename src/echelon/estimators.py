@@ -198,7 +198,7 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
         if not training[2].any():
             raise ValueError("all training rows have a weight of 0: there is nothing to learn from")
 
-        settings = self._make_settings(len(training[1]))
+        settings = self.training_settings(len(training[1]))
         check_decision(
             settings.decision if self.decision is None else self.decision, labels.num_classes
         )
@@ -295,7 +295,8 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
             validation = (validation[0], validation[1], np.ones_like(validation[2]))
         return (table.rows(~marked), ranks[~marked], every[~marked]), validation
 
-    def _make_settings(self, num_rows: int) -> Settings:
+    def training_settings(self, num_rows: int) -> Settings:
+        """Every choice that a fit on so many rows would make."""
         name = self.backbone if isinstance(self.backbone, str) else "module"
         overrides = {
             "max_epochs": self.max_epochs,

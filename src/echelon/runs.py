@@ -1,18 +1,21 @@
 """The run folder: the one place that knows its format.
 
 A run is a folder with what was asked (`config.json`), where (`environment.json`), how it went
-(`history.json`), what came out (`metrics.json`, `predictions.npz`) and an empty file `DONE`. It is
-made beside its place and then moved there, so that a folder with `DONE` is whole and is never
-rewritten.
+(`history.json`), what came out (`metrics.json`, `outcome.json`, `predictions.npz`) and a file
+`DONE` with the checksums of the others. It is made beside its place and then moved there, so that a
+folder with `DONE` is whole and is never rewritten. Its name ends in a hash of the configuration:
+whoever asks for the same thing twice finds it done.
 """
 
+import hashlib
 import json
 import math
 import os
 import platform
+import re
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -22,37 +25,126 @@ from numpy.typing import NDArray
 
 from echelon._version import __version__
 
-_DOCUMENTS = ("config", "environment", "history", "metrics")
+_DOCUMENTS = ("config", "environment", "history", "metrics", "outcome")
+_ARRAYS = "predictions.npz"
+_ROLES = ("method", "baseline", "floor")
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """What was asked of a run: everything that decides its result.
+
+    Parameters
+    ----------
+    method : str
+        What a table calls it: a name of ``echelon.METHODS``, with its options where they differ
+        from the defaults (``corn_without_subsets:mask=published``), or that of a baseline.
+    data : str
+        The name of the data.
+    command : str
+        The protocol that asked.
+    role : {"method", "baseline", "floor"}
+    seed : int, optional
+    part : {"test", "valid"}
+        The rows that were scored.
+    split : int
+        Which random division into training and test rows.
+    fingerprint : str
+        A hash of the rows and labels.
+    classes : list
+        The labels in rank order.
+    rows : mapping
+        How many there are in each part.
+    parameters : mapping
+        Of :class:`echelon.OrdinalClassifier`.
+    threads : int, optional
+        That the arithmetic of the run used; another number rounds differently.
+    details : mapping
+        Further choices of the protocol.
+    """
+
+    method: str
+    data: str
+    command: str = "compare"
+    role: str = "method"
+    seed: int | None = None
+    part: str = "test"
+    split: int = 0
+    fingerprint: str = ""
+    classes: list[Any] = field(default_factory=list)
+    rows: Mapping[str, int] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    threads: int | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.role not in _ROLES:
+            raise ValueError(f"role must be one of {', '.join(_ROLES)}; got {self.role!r}")
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> "RunConfig":
+        """A configuration from its document; unknown keys are refused.
+
+        Examples
+        --------
+        >>> RunConfig.of({"method": "corn", "data": "wine.csv", "sed": 1})
+        Traceback (most recent call last):
+        ...
+        ValueError: a run's configuration has no key 'sed'; it has: method, data, command, role,
+        seed, part, split, fingerprint, classes, rows, parameters, threads, details
+        """
+        known = [one.name for one in fields(cls)]
+        unknown = sorted(set(document) - set(known))
+        if unknown:
+            raise ValueError(
+                f"a run's configuration has no key {unknown[0]!r}; it has: {', '.join(known)}"
+            )
+        return cls(**document)
+
+    def document(self) -> dict[str, Any]:
+        """As it is written: JSON values only."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
+
+    @property
+    def name(self) -> str:
+        """Of the run's folder: readable, and one for each configuration.
+
+        Examples
+        --------
+        >>> RunConfig("corn", "wine.csv", seed=3).name[:11]
+        'corn-seed3-'
+        """
+        text = json.dumps(self.document(), sort_keys=True, allow_nan=False)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+        readable = re.sub(r"[^\w.=-]+", "-", self.method)
+        seed = "" if self.seed is None else f"-seed{self.seed}"
+        return f"{readable}{seed}-{digest}"
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a run folder holds; `predictions` are arrays by name."""
+    """What a run folder holds; `predictions` are arrays by name, `outcome` what else came out."""
 
-    config: dict[str, Any]
-    history: list[dict[str, float]]
-    metrics: dict[str, float]
-    predictions: dict[str, NDArray[Any]]
-    environment: dict[str, Any]
+    config: RunConfig
+    history: Sequence[Mapping[str, float]]
+    metrics: Mapping[str, float]
+    predictions: Mapping[str, NDArray[Any]]
+    outcome: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
 
 
-def write_run(
-    folder: str | Path,
-    *,
-    config: Mapping[str, Any],
-    history: list[dict[str, float]],
-    metrics: Mapping[str, float],
-    predictions: Mapping[str, NDArray[Any]],
-) -> None:
+def write_run(folder: str | Path, run: Run) -> None:
     """Write a finished run; refuses a folder that already holds something."""
     folder = Path(folder)
     if folder.exists() and any(folder.iterdir()):
         raise ValueError(f"the folder {folder} is not empty; a finished run is never rewritten")
     documents = {
-        "config": dict(config),
-        "environment": environment(),
-        "history": history,
-        "metrics": dict(metrics),
+        "config": run.config.document(),
+        "environment": run.environment or environment(),
+        "history": run.history,
+        "metrics": run.metrics,
+        "outcome": run.outcome,
     }
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
@@ -61,9 +153,10 @@ def write_run(
         for name in _DOCUMENTS:
             text = json.dumps(_plain(documents[name]), indent=2, allow_nan=False)
             (partial / f"{name}.json").write_text(text + "\n")
-        arrays: dict[str, Any] = dict(predictions)
-        np.savez_compressed(partial / "predictions.npz", **arrays)
-        (partial / "DONE").touch()
+        arrays: dict[str, Any] = dict(run.predictions)
+        np.savez_compressed(partial / _ARRAYS, **arrays)
+        sums = {place.name: _checksum(place) for place in sorted(partial.iterdir())}
+        (partial / "DONE").write_text(json.dumps(sums, indent=2) + "\n")
         if folder.exists():
             folder.rmdir()
         os.replace(partial, folder)
@@ -71,17 +164,9 @@ def write_run(
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _plain(value: Any) -> Any:
-    """For JSON, which has no infinities: they become null, as missing values do."""
-    if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+def is_done(folder: str | Path) -> bool:
+    """Whether a folder says that its run has finished."""
+    return (Path(folder) / "DONE").is_file()
 
 
 def read_run(folder: str | Path) -> Run:
@@ -95,29 +180,54 @@ def read_run(folder: str | Path) -> Run:
     ValueError: no-such-folder is not a finished run: it has no file DONE
     """
     folder = Path(folder)
-    if not (folder / "DONE").is_file():
+    if not is_done(folder):
         raise ValueError(f"{folder} is not a finished run: it has no file DONE")
     try:
+        sums = json.loads((folder / "DONE").read_text())
+        for name in (*(f"{one}.json" for one in _DOCUMENTS), _ARRAYS):
+            if _checksum(folder / name) != sums[name]:
+                raise ValueError(f"{name} is not what was written")
         documents = {name: json.loads((folder / f"{name}.json").read_text()) for name in _DOCUMENTS}
-        with np.load(folder / "predictions.npz", allow_pickle=False) as opened:
+        with np.load(folder / _ARRAYS, allow_pickle=False) as opened:
             predictions = {name: opened[name] for name in opened.files}
+        config = RunConfig.of(documents.pop("config"))
     except Exception as error:
         raise ValueError(f"the run {folder} is damaged: {error}") from None
-    return Run(predictions=predictions, **documents)
+    return Run(config=config, predictions=predictions, **documents)
 
 
 def read_runs(folder: str | Path) -> list[Run]:
     """The finished runs of a folder: itself if it is one, or those in it, sorted by name."""
     folder = Path(folder)
-    if (folder / "DONE").is_file():
+    if is_done(folder):
         return [read_run(folder)]
-    places = sorted(place.parent for place in folder.glob("*/DONE"))
+    places = [place.parent for place in folder.glob("*/DONE")]
+    # hidden folders are unfinished, or were set aside
+    places = sorted(place for place in places if not place.name.startswith("."))
     if not places:
         raise ValueError(
-            f"{folder} has no finished run: give a folder that `echelon evaluate --out` or "
-            f"`echelon compare --out` wrote"
+            f"{folder} has no finished run: give a folder that `echelon evaluate --out`, "
+            f"`echelon compare --out` or `echelon reproduce --out` wrote"
         )
     return [read_run(place) for place in places]
+
+
+def set_aside(folder: str | Path) -> Path:
+    """Move a damaged folder out of the way, and say where it is now."""
+    folder = Path(folder)
+    number = 1
+    while (place := folder.with_name(f".damaged-{number}-{folder.name}")).exists():
+        number += 1
+    os.replace(folder, place)
+    return place
+
+
+def sweep(folder: str | Path) -> None:
+    """Remove what killed processes left half written in a folder of runs."""
+    for partial in Path(folder).glob(".*.partial"):
+        number = partial.name.removesuffix(".partial").rpartition(".")[2]
+        if number.isdigit() and not _is_alive(int(number)):
+            shutil.rmtree(partial, ignore_errors=True)
 
 
 def environment() -> dict[str, Any]:
@@ -129,4 +239,36 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "machine": platform.machine(),
         "threads": torch.get_num_threads(),
+        "processes": int(os.environ.get("WORLD_SIZE", "1")),
     }
+
+
+def _checksum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _is_alive(process: int) -> bool:
+    if os.name == "nt":  # where there is no signal that does nothing
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _plain(value: Any) -> Any:
+    """For JSON, which has no infinities: they become null, as missing values do."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -37,7 +37,7 @@ def features(schema: TableSchema, encoder: TableEncoder, rows) -> torch.Tensor:
     return encoder(torch.from_numpy(table.numbers), torch.from_numpy(table.codes))
 
 
-@pytest.mark.parametrize("scaling", ["quantile", "standard"])
+@pytest.mark.parametrize("scaling", ["quantile", "standard", "none"])
 def test_kinds_of_columns(frame: pd.DataFrame, scaling: str) -> None:
     schema, encoder = encode(frame, scaling)
     assert [c.name for c in schema.numeric] == ["size", "count", "flag", "same"]
@@ -176,3 +176,11 @@ def test_files_that_cannot_be_read(tmp_path: Path, name, content, message: str) 
         path.write_bytes(content)
     with pytest.raises(ValueError, match=message):
         read_table(path)
+
+
+def test_without_scaling_numbers_stay_and_missing_ones_are_the_median() -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0, 40.0, np.nan]})
+    schema, encoder = encode(frame, "none")
+    raw = schema.read(frame)
+    features = encoder(torch.from_numpy(raw.numbers), torch.from_numpy(raw.codes))
+    assert features[:, 0].tolist() == [1.0, 2.0, 40.0, 2.0]

@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 from echelon.data import make_friedman
-from echelon.experiments import compare_methods, generated_task, table_task
+from echelon.experiments import Executor, compare_methods, generated_task, table_task
 from echelon.runs import read_runs
 
 QUICK = {"max_epochs": 1, "device": "cpu"}
+HERE = Executor(workers=1)
 
 
 def task(**options):
@@ -22,30 +23,64 @@ def task(**options):
 
 
 def test_methods_by_seeds_with_baselines(tmp_path: Path) -> None:
-    runs = compare_methods(task(), ["corn", "ce"], 2, tmp_path / "runs", parameters=QUICK)
-    names = sorted(place.name for place in (tmp_path / "runs").iterdir())
+    runs = compare_methods(
+        task(), ["corn", "ce"], 2, tmp_path / "runs", parameters=QUICK, executor=HERE
+    )
+    names = sorted(place.name.rpartition("-")[0] for place in (tmp_path / "runs").iterdir())
     assert names == [
         "ce-seed0", "ce-seed1", "clm-linear", "constant", "corn-seed0", "corn-seed1",
     ]  # fmt: skip
     assert len(runs) == len(read_runs(tmp_path / "runs")) == 6
-    by_name = {run.config["method"]: run for run in runs}
-    coefficients = by_name["clm linear"].config["coefficients"]
+    by_name = {run.config.method: run for run in runs}
+    coefficients = by_name["clm linear"].outcome["coefficients"]
     assert {"V0", "V3", "kind = big"} <= set(coefficients)
     assert coefficients["V3"] > abs(coefficients["V9"])  # V3 raises the response, V9 is noise
     constant = by_name["constant"].predictions
     assert len(np.unique(constant["prediction"])) == 1
     assert by_name["clm linear"].metrics["mae"] < by_name["constant"].metrics["mae"]
-    assert {run.config["role"] for run in runs} == {"method", "baseline"}
+    assert {run.config.role for run in runs} == {"method", "baseline"}
 
 
 def test_finished_runs_are_kept_and_others_refused(tmp_path: Path) -> None:
-    compare_methods(task(), ["ce"], 1, tmp_path, parameters=QUICK)
-    stamp = (tmp_path / "ce-seed0" / "DONE").stat().st_mtime_ns
-    compare_methods(task(), ["ce"], 2, tmp_path, parameters=QUICK)
-    assert (tmp_path / "ce-seed0" / "DONE").stat().st_mtime_ns == stamp
-    assert (tmp_path / "ce-seed1" / "DONE").is_file()
-    with pytest.raises(ValueError, match="holds a finished run with"):
-        compare_methods(task(split_seed=1), ["ce"], 1, tmp_path, parameters=QUICK)
+    (first,) = (
+        run
+        for run in compare_methods(task(), ["ce"], 1, tmp_path, parameters=QUICK, executor=HERE)
+        if run.config.method == "ce"
+    )
+    done = tmp_path / first.config.name / "DONE"
+    stamp = done.stat().st_mtime_ns
+    seen = []
+    compare_methods(
+        task(), ["ce"], 2, tmp_path, parameters=QUICK, executor=HERE,
+        on_run=lambda name, is_new: seen.append((name, is_new)),
+    )  # fmt: skip
+    assert done.stat().st_mtime_ns == stamp
+    assert [is_new for _, is_new in seen] == [False] * 3 + [True]
+    with pytest.raises(ValueError, match="holds runs on other rows"):
+        compare_methods(task(test_share=0.5), ["ce"], 1, tmp_path, parameters=QUICK, executor=HERE)
+    other = {**QUICK, "max_epochs": 2}
+    with pytest.raises(ValueError, match="finished run of ce with parameters"):
+        compare_methods(task(), ["ce"], 1, tmp_path, parameters=other, executor=HERE)
+
+
+def test_options_of_methods_make_methods_of_their_own(tmp_path: Path) -> None:
+    specs = ["corn_without_subsets", "corn_without_subsets:mask=published", "sord:temperature=2"]
+    runs = compare_methods(task(), specs, 1, tmp_path, parameters=QUICK, executor=HERE)
+    by_name = {run.config.method: run for run in runs}
+    assert set(specs) <= set(by_name)
+    assert by_name[specs[2]].config.parameters["method_options"] == {"temperature": 2}
+    words, mask = (by_name[spec].predictions["probabilities"] for spec in specs[:2])
+    assert not np.array_equal(words, mask)
+    with pytest.raises(ValueError, match="sord has no option 'warmth=2'"):
+        compare_methods(task(), ["sord:warmth=2"], 1, tmp_path, executor=HERE)
+
+
+def test_several_divisions_differ_and_are_told_apart(tmp_path: Path) -> None:
+    tasks = [task(split_seed=number) for number in range(2)]
+    runs = compare_methods(tasks, ["ce"], 1, tmp_path, parameters=QUICK, executor=HERE)
+    assert len(runs) == 6
+    assert {run.config.split for run in runs} == {0, 1}
+    assert len({run.config.fingerprint for run in runs}) == 2
 
 
 def test_groups_stay_on_one_side() -> None:

@@ -4,6 +4,8 @@ import json
 import re
 from pathlib import Path
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -108,10 +110,8 @@ def test_coverage_uses_the_rows_that_were_kept(folder, found, tmp_path) -> None:
     assert "one half of the test rows" in source
     assert (np.diff(table["width"]) >= 0).all()
     run = found.main_run
-    write_run(
-        tmp_path / "run", config=run.config, history=run.history, metrics=run.metrics,
-        predictions={**run.predictions, "conformal_scores": np.linspace(0.01, 0.5, 500)},
-    )  # fmt: skip
+    arrays = {**run.predictions, "conformal_scores": np.linspace(0.01, 0.5, 500)}
+    write_run(tmp_path / "run", replace(run, predictions=arrays))
     table, source = coverage_table(Comparison.of(read_runs(tmp_path / "run")))
     assert "that the fit kept" in source
 
@@ -122,6 +122,31 @@ def test_one_run_with_few_rows_makes_a_page(tmp_path) -> None:
     assert "misses by" in found.answer()[0]
     assert "Training" in write_page(folder / "corn-seed0", tmp_path / "p.html").read_text()
     assert "one seed cannot tell" in " ".join(Comparison.of(read_runs(folder)).sentences())
+
+
+def test_several_divisions_are_compared_by_division(tmp_path) -> None:
+    folders = [
+        write_made_runs(tmp_path / str(split), rows=60 + split, seeds=2, extra={"split": split})
+        for split in range(3)
+    ]
+    runs = [run for folder in folders for run in read_runs(folder)]
+    found = Comparison.of(runs)
+    assert found.splits == [0, 1, 2]
+    assert "60 test rows in each of 3 divisions" in found.answer()[0]
+    one = found.differences[0]
+    by_hand = np.array(
+        [
+            np.mean([r.metrics["mae"] for r in found.runs[one.first] if r.config.split == s])
+            - np.mean([r.metrics["mae"] for r in found.runs[one.second] if r.config.split == s])
+            for s in range(3)
+        ]
+    )
+    assert one.mean == pytest.approx(by_hand.mean())
+    share = 60 / 1060
+    assert one.se == pytest.approx(np.sqrt(by_hand.var(ddof=1) * (1 / 3 + share / (1 - share))))
+    left = [r for r in runs if not (r.config.method == "ce" and r.config.split == 2)]
+    with pytest.raises(ValueError, match="has not finished on every division"):
+        _ = Comparison.of(left).differences
 
 
 def test_what_is_wrong_is_said(folder, tmp_path) -> None:

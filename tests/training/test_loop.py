@@ -138,11 +138,20 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
 
 def test_published_batches_take_turns_and_never_change() -> None:
     ranks = torch.from_numpy(np.random.default_rng(0).permutation(np.repeat(np.arange(4), 25)))
-    order = _class_balanced_order(ranks)
+    order = _class_balanced_order(ranks, 0)
     assert sorted(order.tolist()) == list(range(100))
-    for batch in order.split(8):
-        assert torch.bincount(ranks[batch], minlength=4).max() <= 2
-    assert torch.equal(order, _class_balanced_order(ranks))
+    turns = ranks[order].reshape(25, 4)
+    assert (turns == turns[0]).all()
+    assert turns[0, 0] == ranks[0]
+    assert torch.equal(order, _class_balanced_order(ranks, 1))
+
+
+def test_published_batches_fill_up_small_classes() -> None:
+    ranks = torch.tensor([2, 0, 0, 2, 0])
+    order = _class_balanced_order(ranks, 0)
+    assert ranks[order].tolist() == [2, 0] * 3
+    assert order[:4].tolist() == [0, 1, 3, 2]
+    assert order[4] in (0, 3)
 
 
 def test_small_tables_get_more_epochs() -> None:

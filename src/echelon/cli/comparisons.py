@@ -1,15 +1,26 @@
-"""The commands about several runs: ``compare`` and ``report``."""
+"""The commands about several runs of one's own data: ``compare``, ``grid`` and ``report``."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from echelon.cli.app import AsJson, app
+from echelon.cli.launching import (
+    Cluster,
+    Devices,
+    DryRun,
+    Threads,
+    Workers,
+    describe_time,
+    going_on,
+    share_devices,
+)
 from echelon.cli.reading import require_column, split_names, typed_classes
 
-_SHOWN = ("mae", "rmse", "accuracy", "quadratic_weighted_kappa", "ranked_probability_score")
+SHOWN = ("mae", "rmse", "accuracy", "quadratic_weighted_kappa", "ranked_probability_score")
 
 
 @app.command()
@@ -17,8 +28,11 @@ def compare(
     data: Annotated[str, typer.Argument(help="A CSV or Parquet file, or fireman: generated.")],
     out: Annotated[Path, typer.Option(help="The folder for the runs.")],
     target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
-    methods: Annotated[str, typer.Option(help="With commas.")] = "ce,ornn,coral,corn",
+    methods: Annotated[
+        str, typer.Option(help="With commas; options after colons: ce,sord:temperature=2.")
+    ] = "ce,ornn,coral,corn",
     seeds: Annotated[int, typer.Option(help="How many runs of each method.")] = 5,
+    splits: Annotated[int, typer.Option(help="How many random divisions of the table.")] = 1,
     classes: Annotated[
         str | None, typer.Option(help="All labels, the lowest first, with commas: low,mid,high.")
     ] = None,
@@ -31,68 +45,193 @@ def compare(
     recipe: Annotated[str, typer.Option(help="default or paper.")] = "default",
     max_epochs: Annotated[int | None, typer.Option(help="Instead of the recipe's.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+    workers: Workers = None,
+    threads: Threads = 1,
+    cluster: Cluster = None,
+    devices: Devices = None,
+    dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare methods on one table: the same split, several seeds, with baselines.
+    """Compare methods on one table: the same rows for all, several seeds, with baselines.
 
-    Finished runs in the folder are kept. `echelon report DIR` makes a page of them.
+    Finished runs in the folder are kept: interrupt it at any moment and start it again. `echelon
+    report DIR` makes a page of them.
 
     Example: echelon compare wine.csv --target quality --methods ce,coral,corn --out runs
     """
-    from echelon.experiments import check_request, compare_methods, generated_task, table_task
-    from echelon.report.content import Comparison
+    share_devices(devices)
+    from echelon.experiments import Executor, compare_methods, comparison_jobs, generated_task
+    from echelon.experiments.jobs import check_methods
     from echelon.training.progress import run_bar
 
     names = split_names(methods)
-    check_request(names, seeds)
+    check_methods(names, seeds)
+    if splits < 1:
+        raise ValueError(f"splits must be at least 1; got {splits}")
     if data == "fireman" and not Path(data).is_file():
-        task = generated_task()
+        tasks = [generated_task(data_seed=number) for number in range(splits)]
     else:
-        if target is None:
-            raise ValueError("--target is needed: the column to predict")
-        task = _table_task(table_task, Path(data), target, classes, drop, group, test_share)
+        tasks = read_tasks(
+            Path(data), target, splits, classes=split_names(classes), drop=split_names(drop),
+            group=group, test_share=test_share,
+        )  # fmt: skip
     parameters = {
         "backbone": backbone, "recipe": recipe, "max_epochs": max_epochs, "device": device,
     }  # fmt: skip
-    with run_bar(
-        len(set(names)) * seeds + 2 + (task.floor is not None), shown=not as_json
-    ) as report:
-        runs = compare_methods(task, names, seeds, out, parameters=parameters, on_run=report)
+    jobs = comparison_jobs(tasks, names, seeds, parameters=parameters, threads=threads)
+    if dry_run:
+        text = describe_time(jobs, out, workers)
+        print(json.dumps({"runs": len(jobs), "text": text}) if as_json else text)
+        return
+    with going_on(), run_bar(len(jobs), shown=not as_json) as report:
+        runs = compare_methods(
+            tasks, names, seeds, out, parameters=parameters, threads=threads, on_run=report,
+            executor=Executor(workers, cluster),
+        )  # fmt: skip
+    show_comparison(runs, out, as_json)
+
+
+def show_comparison(runs: Sequence[Any], out: Path, as_json: bool) -> None:
+    """What the runs found, in words or as one document."""
+    from echelon.report.content import Comparison
+
     found = Comparison.of(runs)
     if as_json:
         print(json.dumps(found.document()))
         return
-    print(f"{task.name}: {len(task.ranks):,} rows to learn from, {len(task.test_ranks):,} to test")
-    print(found.text(_SHOWN))
+    config = found.main_run.config
+    counts = ", ".join(f"{number:,} {part}" for part, number in config.rows.items())
+    print(f"{config.data}: {counts} rows")
+    print(found.text(SHOWN))
     for sentence in found.sentences():
         print(sentence)
     print(f"`echelon report {out}` makes a page of this")
 
 
-def _table_task(
-    make: Any,
+def read_tasks(
     path: Path,
-    target: str,
-    classes: str | None,
-    drop: str | None,
-    group: str | None,
-    test_share: float,
-) -> Any:
+    target: str | None,
+    splits: int = 1,
+    *,
+    classes: Sequence[Any] = (),
+    drop: Sequence[str] = (),
+    group: str | None = None,
+    test_share: float = 0.25,
+) -> list[Any]:
+    """A table of the user's, divided at random as often as asked."""
     from echelon.data.tables import read_table
+    from echelon.experiments import table_task
 
+    if target is None:
+        raise ValueError("--target is needed: the column to predict")
     frame = read_table(path)
-    dropped = split_names(drop)
     special = [name for name in (target, group) if name is not None]
-    for name in (*special, *dropped):
+    for name in (*special, *drop):
         require_column(frame, name, path)
-    return make(
-        path.name,
-        frame.drop(columns=list({*special, *dropped})),
-        frame[target],
-        classes=typed_classes(split_names(classes), frame[target]) if classes else None,
-        groups=None if group is None else frame[group].to_numpy(),
-        test_share=test_share,
-    )
+    return [
+        table_task(
+            path.name,
+            frame.drop(columns=list({*special, *drop})),
+            frame[target],
+            classes=typed_classes(list(classes), frame[target]) if classes else None,
+            groups=None if group is None else frame[group].to_numpy(),
+            test_share=test_share,
+            split_seed=number,
+        )
+        for number in range(splits)
+    ]
+
+
+@app.command()
+def grid(
+    config: Annotated[Path, typer.Argument(help="A TOML file: data, methods and a table [grid].")],
+    out: Annotated[Path, typer.Option(help="The folder for the runs.")],
+    data: Annotated[
+        Path | None, typer.Option(help="Instead of the file's: a table, or a Fireman partition.")
+    ] = None,
+    workers: Workers = None,
+    threads: Threads = 1,
+    cluster: Cluster = None,
+    devices: Devices = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Try every combination of settings; choose on validation rows, then test the best.
+
+    The runs of the search go to the folder's `search`, those of the best combination of each
+    method, with several seeds on the test rows, to the folder itself.
+
+    Example: echelon grid experiments/paper-mlp-grid.toml --out grid --dry-run
+    """
+    share_devices(devices)
+    from echelon.experiments import Executor, Search, search_grid
+    from echelon.experiments.comparing import refuse_strangers
+    from echelon.experiments.jobs import baseline_jobs
+    from echelon.experiments.searching import final_jobs, with_validation
+    from echelon.training.progress import run_bar
+
+    search = Search.read(config)
+    task = with_validation(_searched_task(search, data), search.validation_share)
+    jobs = search.jobs(task, threads)
+    if dry_run:
+        text = describe_time(jobs, out / "search", workers)
+        print(json.dumps({"runs": len(jobs), "text": text}) if as_json else text)
+        return
+    executor = Executor(workers, cluster)
+    with going_on(), run_bar(len(jobs), shown=not as_json) as report:
+        choices = search_grid(
+            task, search, out / "search", executor=executor, threads=threads, on_run=report
+        )
+    if not as_json:
+        for one in choices:
+            print(
+                f"{one.method}: validation {search.metric} {one.score:.4f}, the best of "
+                f"{one.tried:,}, with {_plain(one.parameters)}"
+            )
+    if search.test_seeds == 0:
+        if as_json:
+            print(json.dumps({"choices": [_choice(one) for one in choices]}))
+        return
+    jobs = baseline_jobs(task, command="grid", parameters={}, threads=threads)
+    jobs += final_jobs(task, choices, search.test_seeds, command="grid", threads=threads)
+    refuse_strangers(jobs, out)
+    with going_on(), run_bar(len(jobs), shown=not as_json) as report:
+        runs = executor.run(jobs, out, on_run=report)
+    if as_json:
+        from echelon.report.content import Comparison
+
+        document = Comparison.of(runs).document()
+        print(json.dumps({"choices": [_choice(one) for one in choices], **document}))
+        return
+    show_comparison(runs, out, as_json=False)
+
+
+def _choice(one: Any) -> dict[str, Any]:
+    return {
+        "method": one.method, "parameters": dict(one.parameters), "score": one.score,
+        "tried": one.tried,
+    }  # fmt: skip
+
+
+def _plain(parameters: Any) -> str:
+    return ", ".join(f"{name}={value}" for name, value in parameters.items() if name != "method")
+
+
+def _searched_task(search: Any, data: Path | None) -> Any:
+    from echelon.experiments import fireman_task, generated_task
+
+    place = str(data) if data is not None else search.data
+    if place is None:
+        raise ValueError("the configuration names no data: write data = ..., or give --data")
+    is_fireman = search.target is None
+    if place == "fireman" and not Path(place).exists():
+        return generated_task()
+    if is_fireman:
+        return fireman_task(place)
+    return read_tasks(
+        Path(place), search.target, classes=search.classes, drop=search.drop, group=search.group,
+        test_share=search.test_share,
+    )[0]  # fmt: skip
 
 
 @app.command()

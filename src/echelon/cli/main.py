@@ -5,23 +5,44 @@ line on standard error, and a file is written wholly or not at all. With ``--jso
 on standard output is one document.
 """
 
+import os
 import sys
 import warnings
 from typing import TextIO
 
-from echelon.cli import comparisons, models  # noqa: F401 (they add their commands)
+from echelon.cli import comparisons, models, reproductions  # noqa: F401 (they add their commands)
 from echelon.cli.app import app
+from echelon.cli.launching import is_first_process
 
 
 def main() -> None:
     """Run a command; the entry point of the program."""
     warnings.showwarning = _show_warning
+    if not is_first_process():
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (until the process ends)
     try:
-        app()
+        app(standalone_mode=True)
     except ValueError as error:
         _fail(str(error), 2)
-    except OSError as error:
+    except (OSError, RuntimeError) as error:
         _fail(str(error), 1)
+    except SystemExit as end:
+        if not end.code:
+            _leave_together()
+        raise
+
+
+def _leave_together() -> None:
+    """Leave without tearing down the connections of torchrun: who is last meets closed ones."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        return
+    from torch import distributed
+
+    if distributed.is_initialized():
+        distributed.barrier()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
 
 
 def _fail(message: str, code: int) -> None:
@@ -38,3 +59,7 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     print(f"echelon: warning: {' '.join(str(message).split())}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -207,7 +207,7 @@ def evaluate(
     from echelon.bundle import load
     from echelon.data.tables import read_table
     from echelon.evaluation import metrics
-    from echelon.runs import write_run
+    from echelon.runs import Run, RunConfig, write_run
 
     fitted = load(model)
     frame = read_table(data)
@@ -218,19 +218,14 @@ def evaluate(
     probabilities = curve.probabilities.double().cpu().numpy()
     scores = metrics.all_scores(truth, predicted, probabilities)
     if out is not None:
-        config = {
-            "command": "evaluate",
-            "method": fitted.method,
-            "role": "method",
-            "seed": None,
-            "split": "test",
-            "model": str(model),
-            "data": str(data),
-            "target": target,
-            "decision": decision,
-            "classes": fitted.classes_.tolist(),
-            "rows": {"test": len(frame)},
-        }
+        config = RunConfig(
+            command="evaluate",
+            method=fitted.method,
+            data=str(data),
+            classes=fitted.classes_.tolist(),
+            rows={"test": len(frame)},
+            details={"model": str(model), "target": target, "decision": decision},
+        )
         arrays = {
             "truth": truth,
             "prediction": predicted,
@@ -239,7 +234,7 @@ def evaluate(
         }
         if fitted.conformal_ is not None:
             arrays["conformal_scores"] = fitted.conformal_.scores
-        write_run(out, config=config, history=fitted.history_, metrics=scores, predictions=arrays)
+        write_run(out, Run(config, fitted.history_, scores, arrays))
     if as_json:
         print(json.dumps({"rows": len(frame), "metrics": scores}))
         return

@@ -17,13 +17,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-Scaling = Literal["quantile", "standard"]
+Scaling = Literal["quantile", "standard", "none"]
 
 MAX_CATEGORIES = 64  # of one column; rarer ones share the code of the unknown
 NUM_KNOTS = 32  # of the quantile scaling
 UNKNOWN = 0  # code of a category that is missing, rare, or was never seen
 
-_SCALINGS = ("quantile", "standard")
+_SCALINGS = ("quantile", "standard", "none")
 
 
 @dataclass(frozen=True)
@@ -154,9 +154,10 @@ class TableEncoder(nn.Module):
         p, the columns of numbers.
     num_categories : tuple of int
         How many categories each categorical column has.
-    scaling : {"quantile", "standard"}
+    scaling : {"quantile", "standard", "none"}
         ``"quantile"`` maps each column to a uniform distribution of unit variance, linearly
-        between quantiles; ``"standard"`` subtracts the mean and divides by the deviation.
+        between quantiles; ``"standard"`` subtracts the median and divides by the deviation;
+        ``"none"`` leaves the numbers as they are.
     kept, indicators : sequence of int
         Columns of numbers that are kept, and those that get an indicator.
     """
@@ -242,7 +243,9 @@ class TableEncoder(nn.Module):
         deviation = float(np.std(present))
         scale = deviation if np.isfinite(deviation) and deviation > 0 else 1.0
         self.centre[place], self.scale[place] = centre, scale
-        if self.scaling == "standard":
+        if self.scaling == "none":
+            self.scale[place] = 1.0
+        if self.scaling != "quantile":
             return
         shares = np.linspace(0, 1, NUM_KNOTS)
         knots = np.quantile((present - centre) / scale, shares)
@@ -257,7 +260,11 @@ class TableEncoder(nn.Module):
         # Centred in the precision of the data: float32 could not tell two large numbers apart.
         centred = (selected - self.centre.to(numbers.dtype)) / self.scale.to(numbers.dtype)
         filled = torch.where(torch.isnan(centred), 0.0, centred).float()
-        parts = [filled if self.scaling == "standard" else self._to_uniform(filled)]
+        if self.scaling == "quantile":
+            filled = self._to_uniform(filled)
+        elif self.scaling == "none":
+            filled = filled + self.centre.float()
+        parts = [filled]
         if len(self.indicators):
             parts.append(torch.isnan(numbers[:, self.indicators]).float())
         for i, size in enumerate(self.num_categories):

@@ -152,6 +152,48 @@ def compare(
     return _holm([_difference(a, b, tables, resampled, by_seeds) for a, b in pairs])
 
 
+def compare_splits(
+    losses: Mapping[str, ArrayLike],
+    test_share: float,
+    *,
+    pairs: Sequence[tuple[str, str]] | None = None,
+) -> list[Difference]:
+    """Compare methods over several random divisions of one table.
+
+    Parameters
+    ----------
+    losses : mapping from method to array of shape (splits,)
+        The mean loss on each division's test rows.
+    test_share : float
+        Of the rows in each division.
+    pairs : sequence of pairs, optional
+        As in :func:`compare`.
+
+    Examples
+    --------
+    >>> found = compare_splits({"a": [0.50, 0.52, 0.51], "b": [0.61, 0.64, 0.62]}, 0.25)
+    >>> found[0].sentence
+    'a is better than b by 0.11 ± 0.0047 (p = 0.0017)'
+    """
+    from scipy import stats
+
+    tables = {name: np.asarray(one, dtype=np.float64) for name, one in losses.items()}
+    found = []
+    for first, second in pairs if pairs is not None else itertools.combinations(tables, 2):
+        d = tables[first] - tables[second]
+        _, p_value = corrected_resampled_t(d, test_share)
+        mean = float(d.mean())
+        se = float(np.sqrt(d.var(ddof=1) * (1 / len(d) + test_share / (1 - test_share))))
+        reach = float(stats.t.ppf(1 - SIGNIFICANT / 2, len(d) - 1)) * se
+        spread = float(d.std(ddof=1))
+        one = Difference(
+            first, second, mean, se, float("nan"), float("nan"), mean - reach, mean + reach,
+            p_value, p_value, mean / spread if spread > 0 else 0.0, "", "",
+        )  # fmt: skip
+        found.append(one)
+    return _holm(found)
+
+
 def corrected_resampled_t(differences: ArrayLike, test_share: float) -> tuple[float, float]:
     """The t statistic and p-value of differences over resampled splits of one data set.
 

@@ -110,7 +110,7 @@ def training(found: Comparison) -> Titled | None:
                     if key != "epoch":
                         rows.append(
                             {
-                                "run": f"{name} {run.config.get('seed')}",
+                                "run": f"{name} {run.config.seed} {run.config.split}",
                                 "method": name,
                                 "epoch": entry["epoch"],
                                 "what": key.replace("_", " "),

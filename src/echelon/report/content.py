@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echelon.evaluation import metrics
-from echelon.evaluation.comparison import Difference, as_rows, compare, row_losses, summarise
+from echelon.evaluation.comparison import (
+    Difference,
+    as_rows,
+    compare,
+    compare_splits,
+    row_losses,
+    summarise,
+)
 from echelon.evaluation.diagnostics import Diagnostic, diagnose
 from echelon.runs import Run
 
@@ -33,23 +40,27 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs on the same test rows, by method: the floor and baselines first, then the best first."""
+    """Runs by method: the floor and baselines first, then the best first.
+
+    They are of the same test rows, or of several divisions of one table, each with all methods.
+    """
 
     runs: dict[str, list[Run]]
 
     @classmethod
     def of(cls, runs: Sequence[Run]) -> "Comparison":
-        """Group runs by method; all must be of the same test rows."""
+        """Group runs by method; all of one division must be of the same test rows."""
         by_method: dict[str, list[Run]] = {}
-        for run in runs:
+        truths: dict[int, NDArray[Any]] = {}
+        for run in sorted(runs, key=lambda run: (run.config.split, run.config.seed or 0)):
             for name in ("truth", "prediction", "probabilities"):
                 if name not in run.predictions:
                     raise ValueError(f"a run has no {name} among its predictions; make it anew")
-            if not np.array_equal(run.predictions["truth"], runs[0].predictions["truth"]):
+            truth = truths.setdefault(run.config.split, run.predictions["truth"])
+            if not np.array_equal(run.predictions["truth"], truth):
                 raise ValueError("the runs were not tested on the same rows: report them apart")
-            by_method.setdefault(str(run.config.get("method", "model")), []).append(run)
-        roles = {run.config.get("role", "method") for run in runs}
-        if "method" not in roles:
+            by_method.setdefault(run.config.method, []).append(run)
+        if "method" not in {run.config.role for run in runs}:
             raise ValueError(
                 "only baselines have finished: run the same `echelon compare` again, which keeps "
                 "them and goes on"
@@ -58,7 +69,7 @@ class Comparison:
 
         def place(name: str) -> tuple[int, float]:
             own = by_method[name]
-            return places.get(own[0].config.get("role", "method"), 2), _mean(own, "mae")
+            return places[own[0].config.role], _mean(own, "mae")
 
         return cls({name: by_method[name] for name in sorted(by_method, key=place)})
 
@@ -66,7 +77,7 @@ class Comparison:
 
     def role(self, method: str) -> str:
         """``"floor"``, ``"baseline"`` or ``"method"``."""
-        return str(self.runs[method][0].config.get("role", "method"))
+        return self.runs[method][0].config.role
 
     @cached_property
     def methods(self) -> list[str]:
@@ -87,7 +98,7 @@ class Comparison:
     def classes(self) -> list[str]:
         """The labels in rank order, as text."""
         probabilities = self.main_run.predictions["probabilities"]
-        found = self.main_run.config.get("classes") or range(probabilities.shape[1])
+        found = self.main_run.config.classes or range(probabilities.shape[1])
         return [str(label) for label in found]
 
     @property
@@ -95,6 +106,11 @@ class Comparison:
         """The true ranks of the test rows."""
         ranks: NDArray[np.int64] = self.main_run.predictions["truth"].astype(np.int64)
         return ranks
+
+    @cached_property
+    def splits(self) -> list[int]:
+        """The divisions of the table."""
+        return sorted({run.config.split for own in self.runs.values() for run in own})
 
     # ---- what --------------------------------------------------------------------------------
 
@@ -105,6 +121,11 @@ class Comparison:
     @cached_property
     def differences(self) -> list[Difference]:
         """Every two methods, and the best one against each baseline, by MAE."""
+        pairs = [(a, b) for i, a in enumerate(self.methods) for b in self.methods[i + 1 :]]
+        fixed = [name for name in self.runs if self.role(name) == "baseline"]
+        pairs += [(self.best, name) for name in fixed]
+        if len(self.splits) > 1:
+            return compare_splits(self._by_split(), self._test_share(), pairs=pairs)
         losses = {
             name: np.stack(
                 [
@@ -115,10 +136,24 @@ class Comparison:
             for name, own in self.runs.items()
             if self.role(name) != "floor"
         }
-        pairs = [(a, b) for i, a in enumerate(self.methods) for b in self.methods[i + 1 :]]
-        fixed = [name for name in self.runs if self.role(name) == "baseline"]
-        pairs += [(self.best, name) for name in fixed]
         return compare(losses, pairs=pairs, without_seeds=fixed)
+
+    def _by_split(self) -> dict[str, list[float]]:
+        """Mean MAE of each method in each division."""
+        found = {}
+        for name, own in self.runs.items():
+            parts = [[run for run in own if run.config.split == split] for split in self.splits]
+            if not all(parts):
+                raise ValueError(
+                    f"{name} has not finished on every division of the table: run the same "
+                    f"`echelon compare` again, which keeps what is done and goes on"
+                )
+            found[name] = [_mean(part, "mae") for part in parts]
+        return found
+
+    def _test_share(self) -> float:
+        rows = self.main_run.config.rows
+        return rows["test"] / sum(rows.values())
 
     def sentences(self) -> list[str]:
         """The verdict on every pair."""
@@ -129,8 +164,9 @@ class Comparison:
         runs = [
             {
                 "method": name,
-                "seed": run.config.get("seed"),
-                "split": run.config.get("split", "test"),
+                "seed": run.config.seed,
+                "split": run.config.part,
+                "division": run.config.split,
                 **run.metrics,
             }
             for name, own in self.runs.items()
@@ -196,14 +232,17 @@ class Comparison:
 
     def answer(self) -> list[str]:
         """What a reader in a hurry should know, in plain words."""
-        best, rows = self.best, len(self.truth)
+        best = self.best
+        where = f"{len(self.truth):,} test rows"
+        if len(self.splits) > 1:
+            where += f" in each of {len(self.splits)} divisions"
         own = self.mean(best, "mae")
         within = self.mean(best, "accuracy_within")
         sentences = []
         if len(self.methods) > 1:
             sentences.append(
                 f"Of {len(self.methods)} methods, {best} has the lowest mean absolute error on "
-                f"{rows:,} test rows: {own:.3f} ranks."
+                f"{where}: {own:.3f} ranks."
             )
             rivals = [one for one in self.differences if self.role(one.second) == "method"]
             behind = [one for one in rivals if best in (one.first, one.second)]
@@ -223,9 +262,7 @@ class Comparison:
                 ]
                 sentences.append(f"Its lead over {_listed(noise)} is within noise.")
         else:
-            sentences.append(
-                f"On {rows:,} test rows the model misses by {own:.3f} ranks on average."
-            )
+            sentences.append(f"On {where} the model misses by {own:.3f} ranks on average.")
         sentences.append(f"{within:.0%} of its predictions are at most one rank off.")
         for name in self.runs:
             if self.role(name) == "baseline":

@@ -117,7 +117,7 @@ def _text(value: Any) -> str:
 
 def _title(found: Comparison) -> str:
     what = "Comparison of methods" if len(found.methods) > 1 else "Evaluation"
-    return _text(f"{what} on {found.main_run.config.get('data', 'a table')}")
+    return _text(f"{what} on {found.main_run.config.data}")
 
 
 # ---- charts --------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def _methods_table(found: Comparison) -> str:
 
 def _coefficients(found: Comparison) -> str:
     for own in found.runs.values():
-        values = own[0].config.get("coefficients")
+        values = own[0].outcome.get("coefficients")
         if values:
             break
     else:
@@ -207,8 +207,8 @@ def _findings(found: Comparison) -> str:
 
 def _repeat(found: Comparison) -> str:
     run = found.main_run
-    config = {name: value for name, value in run.config.items() if name != "coefficients"}
-    shown = json.dumps({"config": config, "environment": run.environment}, indent=2)
+    document = {"config": run.config.document(), "environment": run.environment}
+    shown = json.dumps(document, indent=2)
     return _text(shown)
 
 

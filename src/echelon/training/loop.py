@@ -135,7 +135,11 @@ class _Run:
         self.module, self.optimiser = fabric.setup(network, optimiser)
         self.parameters = parameters
         self.average = [p.detach().clone() for p in parameters] if settings.average else []
-        n, size = len(rows.ranks), settings.batch_size
+        self.fixed_order = None
+        if settings.batches == "published":
+            self.fixed_order = _class_balanced_order(self.rows.ranks, seed)
+        n = len(rows.ranks) if self.fixed_order is None else len(self.fixed_order)
+        size = settings.batch_size
         whole = n // size if settings.drop_last and n >= size else math.ceil(n / size)
         self.steps_per_epoch = max(1, whole)
 
@@ -157,8 +161,8 @@ class _Run:
                 yield
 
     def _order(self) -> Tensor:
-        if self.settings.batches == "published":
-            return _class_balanced_order(self.rows.ranks)
+        if self.fixed_order is not None:
+            return self.fixed_order
         order = torch.randperm(len(self.rows.ranks), generator=self.order)
         return order.to(self.rows.ranks.device)
 
@@ -329,14 +333,21 @@ def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
 
 
-def _class_balanced_order(ranks: Tensor) -> Tensor:
-    """One fixed order in which the classes take turns: the first of each, the second of each, .."""
+def _class_balanced_order(ranks: Tensor, seed: int) -> Tensor:
+    """One fixed order in which the classes take turns: the first of each, the second of each, ..
+
+    Classes come in the order in which they first occur, and a smaller class is filled up with
+    rows of it drawn at random, as the CORN paper's code does.
+    """
     values = ranks.cpu().numpy()
-    by_class = np.argsort(values, kind="stable")
-    starts = np.searchsorted(values[by_class], np.arange(values.max() + 2))
-    turn = np.empty(len(values), dtype=np.int64)
-    turn[by_class] = np.arange(len(values)) - starts[values[by_class]]
-    return torch.from_numpy(np.lexsort((values, turn))).to(ranks.device)
+    present, first, counts = np.unique(values, return_index=True, return_counts=True)
+    generator = np.random.default_rng(seed)
+    columns = []
+    for value in present[np.argsort(first)]:
+        own = np.flatnonzero(values == value)
+        more = generator.choice(own, counts.max() - len(own))
+        columns.append(np.concatenate([own, more]))
+    return torch.from_numpy(np.stack(columns, 1).reshape(-1)).to(ranks.device)
 
 
 @torch.no_grad()

@@ -1,7 +1,9 @@
 """Progress bars on standard error: over the epochs of a fit, and over many runs."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 Report = Callable[[dict[str, float]], None]
 
@@ -33,14 +35,37 @@ def epoch_bar(title: str, max_epochs: int, shown: bool) -> Iterator[Report | Non
 
 
 @contextmanager
-def run_bar(total: int, shown: bool) -> Iterator[Callable[[str], None] | None]:
-    """Something to call with the name of each run that ends, or None."""
+def run_bar(total: int, shown: bool) -> Iterator[Callable[[str, bool], None] | None]:
+    """Something to call with the name of each run that is done and whether it is new, or None.
+
+    The time left is that of the new runs: those kept from before took none.
+    """
     if not shown:
         yield None
         return
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("runs", total=total)
-        yield lambda name: progress.update(task, advance=1, description=name)
+    columns = (
+        TextColumn("runs"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+        TextColumn("{task.description}"),
+    )
+    start = time.monotonic()
+    done = new = 0
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=total, left="")
+
+        def report(name: str, is_new: bool) -> None:
+            nonlocal done, new
+            done, new = done + 1, new + is_new
+            left = ""
+            if new:
+                seconds = (time.monotonic() - start) / new * (total - done)
+                left = f"about {timedelta(seconds=round(seconds))} left"
+            progress.update(task, completed=done, description=name, left=left)
+
+        yield report

@@ -31,7 +31,7 @@ class Settings:
     schedule: Literal["cosine", "constant"]
     batches: Literal["shuffled", "published"]
     drop_last: bool
-    scaling: Literal["quantile", "standard"]
+    scaling: Literal["quantile", "standard", "none"]
     decision: str
     backbone: str
     backbone_options: Mapping[str, Any] = field(default_factory=dict)
@@ -87,6 +87,9 @@ def make_settings(
         settings = _default(backbone, num_rows, given.get("batch_size"))
     else:
         settings = _paper(method)
+    for name in ("backbone_options", "method_options"):  # what is not given stays the recipe's
+        if name in given:
+            given[name] = {**getattr(settings, name), **given[name]}
     return _checked(replace(settings, **given))
 
 
@@ -135,7 +138,7 @@ def _paper(method: str) -> Settings:
         schedule="constant",
         batches="shuffled",
         drop_last=True,
-        scaling="standard",
+        scaling="none",  # the published code feeds the features as they are
         # The published code decodes softmax methods by argmax and the binary ones by the count.
         decision="median" if normaliser else "mode",
         backbone="paper",

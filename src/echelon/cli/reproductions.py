@@ -1,0 +1,102 @@
+"""The command ``reproduce``: the experiments of the CORN paper, and its tables."""
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from echelon.cli.app import AsJson, app
+from echelon.cli.comparisons import show_comparison
+from echelon.cli.launching import (
+    Cluster,
+    Devices,
+    DryRun,
+    Threads,
+    Workers,
+    describe_time,
+    going_on,
+    is_first_process,
+    share_devices,
+)
+from echelon.cli.reading import split_names
+
+
+@app.command()
+def reproduce(
+    dataset: Annotated[str, typer.Argument(help="The experiment: fireman.")],
+    out: Annotated[Path, typer.Option(help="The folder for runs, results and tables.")],
+    data: Annotated[
+        Path | None,
+        typer.Option(help="The published partition, or one table; generated data without it."),
+    ] = None,
+    recipe: Annotated[str, typer.Option(help="paper, or default: as echelon trains.")] = "paper",
+    batches: Annotated[
+        str,
+        typer.Option(help="For the recipe paper: published (fixed, class-balanced) or shuffled."),
+    ] = "published",
+    methods: Annotated[
+        str | None, typer.Option(help="With commas; the paper's six without it.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="How many runs of each method.")] = 5,
+    search: Annotated[
+        Path | None,
+        typer.Option(help="A TOML file with a grid to choose settings from; else the paper's."),
+    ] = None,
+    max_epochs: Annotated[int | None, typer.Option(help="Instead of the recipe's.")] = None,
+    workers: Workers = None,
+    threads: Threads = 1,
+    cluster: Cluster = None,
+    devices: Devices = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run an experiment of the CORN paper and put its tables beside the published figures.
+
+    Finished runs are kept: interrupt it at any moment and start it again.
+
+    Example: echelon reproduce fireman --recipe default --out fireman
+    """
+    share_devices(devices)
+    from echelon.experiments import Executor, Experiment, Search
+    from echelon.experiments.reproducing import METHODS
+    from echelon.experiments.tables import Result, paper_tables, write_tables
+    from echelon.report.content import Comparison
+    from echelon.training.progress import run_bar
+
+    grid = None if search is None else Search.read(search)
+    experiment = Experiment(
+        dataset=dataset, data=data, recipe=recipe, batches=batches, seeds=seeds, search=grid,
+        methods=METHODS if methods is None else split_names(methods), max_epochs=max_epochs,
+        threads=threads,
+    )  # fmt: skip
+    task = experiment.task()
+    jobs = experiment.jobs(task) + ([] if grid is None else grid.jobs(task, threads))
+    if dry_run:
+        text = describe_time(jobs, out, workers)
+        print(json.dumps({"runs": len(jobs), "text": text}) if as_json else text)
+        return
+    with going_on(), run_bar(len(jobs), shown=not as_json) as report:
+        runs = experiment.run(out, executor=Executor(workers, cluster), on_run=report, task=task)
+    document = {
+        "experiment": experiment.describe(task, runs),
+        **Comparison.of(runs).document(),
+    }
+    if is_first_process():
+        _write_json(out / "results.json", document)
+        write_tables(paper_tables([Result.of(document)]), out / "tables")
+    if as_json:
+        print(json.dumps(document))
+        return
+    show_comparison(runs, out, as_json=False)
+    print(f"the paper's tables, beside the published figures, are in {out / 'tables'}")
+
+
+def _write_json(path: Path, document: Any) -> None:
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,319 @@
+"""Execution: many jobs at once, on the cores of a machine or on a Ray cluster.
+
+Invariant: a job's result depends on its configuration alone. Each runs in a process of its own with
+the threads that its configuration names, and writes its folder whole; what was done before is kept.
+So a command that was interrupted at any moment goes on when it is started again.
+"""
+
+import os
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from echelon.experiments.jobs import Job
+from echelon.runs import Run, is_done, read_run, set_aside, sweep, write_run
+
+Report = Callable[[str, bool], None]
+
+_POLL_SECONDS = 0.25
+
+
+class RunsFailed(RuntimeError):  # noqa: N818 (it says what happened)
+    """Some runs failed; the others are done and kept."""
+
+
+@dataclass(frozen=True)
+class Executor:
+    """Where jobs run.
+
+    Parameters
+    ----------
+    workers : int, optional
+        Processes at once; the number of cores without it. 1 runs them here, one after the other.
+    cluster : str, optional
+        The address of a Ray cluster, or ``"local"`` for one that is started on this machine and
+        shut down afterwards (extra `ray`).
+    """
+
+    workers: int | None = None
+    cluster: str | None = None
+
+    def run(
+        self, jobs: Sequence[Job], folder: str | Path, *, on_run: Report | None = None
+    ) -> list[Run]:
+        """Make the runs that are not done yet, and return all of them in the order of the jobs.
+
+        Parameters
+        ----------
+        jobs : sequence of Job
+        folder : path
+            Holds a folder for each run.
+        on_run : callable, optional
+            Called with the name of each run that is done and whether it is new, the kept ones
+            first.
+        """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        jobs = list({one.name: one for one in jobs}.values())
+        pending = _pending(jobs, folder, on_run)
+        failed: dict[str, str] = {}
+        if pending:
+            with _announce(pending, folder, on_run):
+                failed = self._run(pending, folder)
+        if failed:
+            name, reason = next(iter(failed.items()))
+            others = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
+            raise RunsFailed(
+                f"{len(failed)} of {len(jobs)} runs failed: {name} ({reason}){others}; the other "
+                f"{len(jobs) - len(failed)} are done and kept in {folder}"
+            )
+        return [read_run(folder / one.name) for one in jobs]
+
+    def _run(self, pending: Sequence[Job], folder: Path) -> dict[str, str]:
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:  # torchrun: all processes share each run
+            return _together(pending, folder)
+        workers = min(len(pending), self._workers())
+        if self.cluster is None and workers == 1:
+            return _in_turn(pending, folder)
+        with _ray(self.cluster, self.workers) if self.cluster else _loky():
+            return _side_by_side(pending, folder, workers)
+
+    def _workers(self) -> int:
+        if self.workers is not None:
+            if self.workers < 1:
+                raise ValueError(f"workers must be at least 1; got {self.workers}")
+            return self.workers
+        if self.cluster not in (None, "local"):
+            return 10_000  # as many as the cluster has room for
+        from joblib import cpu_count
+
+        return int(cpu_count())
+
+
+def _pending(jobs: Sequence[Job], folder: Path, on_run: Report | None) -> list[Job]:
+    """The jobs that are not done; damaged folders are moved out of the way."""
+    is_first = os.environ.get("RANK", "0") == "0"
+    if is_first:
+        sweep(folder)
+    pending = []
+    for one in jobs:
+        place = folder / one.name
+        if is_done(place):
+            try:
+                read_run(place)
+            except ValueError as error:
+                if is_first:
+                    print(f"echelon: {error}; set aside in {set_aside(place)}", file=sys.stderr)
+            else:
+                if on_run is not None:
+                    on_run(one.name, False)
+                continue
+        elif place.exists() and is_first:
+            set_aside(place)
+        pending.append(one)
+    return pending
+
+
+# ---- ways to run ---------------------------------------------------------------------------------
+
+
+def _attempt(one: Job, folder: Path) -> str | None:
+    """Make and write a run; what went wrong, or None."""
+    try:
+        run = one.run()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    _write(folder / one.name, run)
+    return None
+
+
+def _write(place: Path, run: Run) -> None:
+    try:
+        write_run(place, run)
+    except (OSError, ValueError):
+        if not is_done(place):  # somebody else may have made the same run meanwhile
+            raise
+
+
+def _in_turn(jobs: Iterable[Job], folder: Path) -> dict[str, str]:
+    tried = ((one.name, _attempt(one, folder)) for one in jobs)
+    return {name: reason for name, reason in tried if reason is not None}
+
+
+def _together(jobs: Sequence[Job], folder: Path) -> dict[str, str]:
+    """Every process of torchrun takes its share of every run; the first one writes."""
+    is_first = os.environ.get("RANK", "0") == "0"
+    failed = {}
+    for one in jobs:
+        try:
+            run = one.run()
+        except Exception as error:
+            failed[one.name] = f"{type(error).__name__}: {error}"
+            continue
+        if is_first:
+            _write(folder / one.name, run)
+        while not is_done(folder / one.name):
+            time.sleep(_POLL_SECONDS)
+    return failed
+
+
+def _side_by_side(jobs: Sequence[Job], folder: Path, workers: int) -> dict[str, str]:
+    """All jobs in a pool; after the death of a worker, its suspects one at a time."""
+    failed: dict[str, str] = {}
+    while waiting := [one for one in jobs if not _is_settled(one, folder, failed)]:
+        started: list[Job] = []
+        death = _pool(waiting, folder, workers, started, failed)
+        if death is None:
+            continue
+        # Nobody knows which job took the worker down: each that was under way is tried once more,
+        # alone, so that an innocent neighbour is not blamed.
+        for suspect in [one for one in started if not _is_settled(one, folder, failed)]:
+            if (again := _pool([suspect], folder, 2, [], failed)) is not None:
+                failed[suspect.name] = f"its worker died twice: {again}"
+    return failed
+
+
+def _is_settled(one: Job, folder: Path, failed: dict[str, str]) -> bool:
+    return one.name in failed or is_done(folder / one.name)
+
+
+def _pool(
+    jobs: Sequence[Job], folder: Path, workers: int, started: list[Job], failed: dict[str, str]
+) -> str | None:
+    """Run jobs in processes; how a worker died, or None. `started` collects those handed out."""
+    from joblib import Parallel, delayed
+
+    token = folder / f".shared.{uuid.uuid4().hex}"
+
+    def calls() -> Iterator[Any]:
+        for one in jobs:
+            started.append(one)
+            yield delayed(_in_worker)(one, folder, token.name, os.getpid())
+
+    token.touch()
+    try:
+        # One at a time to each worker, so that `started` has no job that nobody has looked at.
+        parallel = Parallel(n_jobs=max(2, workers), batch_size=1, pre_dispatch="n_jobs")
+        for name, reason, run in parallel(calls()):
+            if reason is not None:
+                failed[name] = reason
+            elif run is not None:
+                _write(folder / name, run)
+    except Exception as error:
+        if not _is_death(error):
+            raise
+        return type(error).__name__
+    finally:
+        token.unlink(missing_ok=True)
+    return None
+
+
+def _is_death(error: Exception) -> bool:
+    """Whether an error of the pool means that a process went away."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return bool(names & {"BrokenProcessPool", "BrokenExecutor", "RayError"})
+
+
+def _in_worker(
+    one: Job, folder: Path, token: str, parent: int
+) -> tuple[str, str | None, Run | None]:
+    """In a worker: write the run where the folder can be reached, or send it back."""
+    _leave_with(parent)
+    if (folder / token).exists():
+        return one.name, _attempt(one, folder), None
+    try:
+        return one.name, None, one.run()
+    except Exception as error:
+        return one.name, f"{type(error).__name__}: {error}", None
+
+
+_watched: set[int] = set()
+
+
+def _leave_with(parent: int) -> None:
+    """End this process when the one that started it is gone: an orphan would go on for nobody."""
+    if os.getppid() != parent or parent in _watched:  # Ray's workers have another parent
+        return
+    _watched.add(parent)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+# ---- pools ---------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _loky() -> Iterator[None]:
+    from joblib import parallel_config
+    from joblib.externals.loky import get_reusable_executor
+
+    try:
+        with parallel_config("loky", inner_max_num_threads=1):
+            yield
+    except BaseException:
+        get_reusable_executor().shutdown(wait=False, kill_workers=True)
+        raise
+    else:
+        get_reusable_executor().shutdown(wait=True)
+
+
+@contextmanager
+def _ray(address: str | None, workers: int | None) -> Iterator[None]:
+    try:
+        import ray
+        from ray.util.joblib import register_ray
+    except ImportError:
+        raise ValueError(
+            "a Ray cluster needs the extra `ray`: pip install 'echelon[ray]'"
+        ) from None
+    from joblib import parallel_config
+
+    register_ray()  # type: ignore[no-untyped-call]
+    if address == "local":
+        ray.init(address="local", num_cpus=workers, include_dashboard=False, log_to_driver=False)
+    else:
+        ray.init(address=address, log_to_driver=False)
+    try:
+        with parallel_config("ray"):
+            yield
+    finally:
+        ray.shutdown()
+
+
+@contextmanager
+def _announce(jobs: Sequence[Job], folder: Path, on_run: Report | None) -> Iterator[None]:
+    """Report runs as their folders appear, whoever writes them."""
+    if on_run is None:
+        yield
+        return
+    stop = threading.Event()
+    waiting = [one.name for one in jobs]
+
+    def look() -> None:
+        for name in [name for name in waiting if is_done(folder / name)]:
+            waiting.remove(name)
+            on_run(name, True)
+
+    def watch() -> None:
+        while not stop.wait(_POLL_SECONDS):
+            look()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        watcher.join()
+        look()

@@ -1,0 +1,222 @@
+"""Jobs: one run of a method or a baseline on a task, as a function of its configuration alone."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from echelon.curve import RankCurve
+from echelon.estimators import OrdinalClassifier
+from echelon.evaluation import metrics
+from echelon.experiments.tasks import Task
+from echelon.methods import METHODS
+from echelon.runs import Run, RunConfig
+
+CONSTANT, LINEAR, FLOOR = "constant", "clm linear", "best possible"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run that is to be made."""
+
+    config: RunConfig
+    task: Task = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """Of the run's folder."""
+        return self.config.name
+
+    def run(self) -> Run:
+        """Make the run, with the number of threads that its configuration says."""
+        start = time.perf_counter()
+        with using_threads(self.config.threads):
+            result = self._result()
+        truth = _truth(self.task, self.config.part)
+        return Run(
+            config=self.config,
+            history=result.history,
+            metrics=metrics.all_scores(truth, result.prediction, result.probabilities),
+            predictions={
+                "truth": truth,
+                "prediction": result.prediction,
+                "probabilities": result.probabilities.astype(np.float32),
+                "crossings": result.crossings.astype(np.float32),
+            },
+            outcome={**result.outcome, "seconds": time.perf_counter() - start},
+        )
+
+    def _result(self) -> "_Result":
+        if self.config.method == FLOOR:
+            assert self.task.floor is not None
+            return _of_probabilities(self.task.floor)
+        if self.config.method == CONSTANT:
+            return _constant(self.task, self.config.part)
+        return _fit(self.task, self.config)
+
+
+def job(
+    task: Task,
+    method: str,
+    *,
+    command: str,
+    parameters: Mapping[str, Any],
+    seed: int | None = None,
+    role: str = "method",
+    part: str = "test",
+    threads: int = 1,
+) -> Job:
+    """A job of a method as the command line names it, with its options: ``sord:temperature=2``."""
+    config = RunConfig(
+        method=method,
+        data=task.name,
+        command=command,
+        role=role,
+        seed=seed,
+        part=part,
+        split=task.split,
+        fingerprint=task.fingerprint(),
+        classes=task.labels.classes.tolist(),
+        rows=task.rows,
+        parameters={name: value for name, value in parameters.items() if value is not None},
+        threads=threads,
+        details=task.details,
+    )
+    return Job(config, task)
+
+
+def baseline_jobs(
+    task: Task, *, command: str, parameters: Mapping[str, Any], threads: int = 1
+) -> list[Job]:
+    """What every comparison holds unasked, so that a gain can be seen as one."""
+    shared = {k: v for k, v in parameters.items() if k in ("device", "decision")}
+    linear = {
+        **shared,
+        "method": "clm",
+        "backbone": "linear",
+        "settings": {"scaling": "standard"},  # so that coefficients are per standard deviation
+    }
+    jobs = [
+        job(task, CONSTANT, command=command, role="baseline", parameters={}, threads=threads),
+        job(task, LINEAR, command=command, role="baseline", parameters=linear, threads=threads),
+    ]
+    if task.floor is not None:
+        floor = job(task, FLOOR, command=command, role="floor", parameters={}, threads=threads)
+        jobs.insert(0, floor)
+    return jobs
+
+
+def method_parameters(spec: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The estimator's parameters for a method with options after colons.
+
+    Examples
+    --------
+    >>> method_parameters("corn_without_subsets:mask=published", {})
+    {'method': 'corn_without_subsets', 'method_options': {'mask': 'published'}}
+    """
+    name, *given = spec.split(":")
+    options = dict(parameters.get("method_options") or {})
+    for one in given:
+        option, equals, value = one.partition("=")
+        if not equals or option not in METHODS[name].options:
+            known = ", ".join(METHODS[name].options) or "none"
+            raise ValueError(f"{name} has no option {one!r}; its options are: {known}")
+        options[option] = _typed(value)
+    chosen = {**parameters, "method": name}
+    return {**chosen, "method_options": options} if options else chosen
+
+
+def check_methods(methods: Sequence[str], seeds: int) -> None:
+    """Raise for methods that are not there, or no seeds, before anything is run."""
+    unknown = [name for name in methods if name.split(":")[0] not in METHODS]
+    if unknown or not methods:
+        raise ValueError(
+            f"methods must be of {', '.join(METHODS)}; got "
+            f"{', '.join(unknown) if unknown else 'none'}"
+        )
+    for name in methods:
+        method_parameters(name, {})
+    if seeds < 1:
+        raise ValueError(f"seeds must be at least 1; got {seeds}")
+
+
+def _typed(value: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return {"true": True, "false": False}.get(value.lower(), value)
+
+
+# ---- one run -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Result:
+    probabilities: NDArray[np.float64]
+    prediction: NDArray[np.int64]
+    crossings: NDArray[np.float64]
+    history: list[dict[str, float]] = field(default_factory=list)
+    outcome: dict[str, Any] = field(default_factory=dict)
+
+
+@contextmanager
+def using_threads(number: int | None) -> Iterator[None]:
+    """Compute with so many threads, and then with as many as before."""
+    before = torch.get_num_threads()
+    if number is not None:
+        torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _truth(task: Task, part: str) -> NDArray[np.int64]:
+    if part == "test":
+        return task.test_ranks
+    assert task.validation is not None
+    return task.validation[1]
+
+
+def _fit(task: Task, config: RunConfig) -> _Result:
+    parameters = dict(config.parameters)
+    model = OrdinalClassifier(
+        **parameters, classes=task.labels.classes.tolist(), random_state=config.seed or 0
+    )
+    own: dict[str, Any] = {} if task.validation is None else {
+        "X_val": task.validation[0], "y_val": task.labels.from_ranks(task.validation[1]),
+    }  # fmt: skip
+    model.fit(task.features, task.labels.from_ranks(task.ranks), groups=task.groups, **own)
+    if config.part == "test":
+        scored = task.test_features
+    else:
+        assert task.validation is not None
+        scored = task.validation[0]
+    curve = model.predict_curve(scored)
+    outcome: dict[str, Any] = {"best_epoch": model.best_epoch_}
+    if config.method == LINEAR:
+        outcome["coefficients"] = model.coefficients()
+    return _Result(
+        curve.probabilities.double().cpu().numpy(),
+        curve.label(model.decision_rule()).cpu().numpy(),
+        curve.crossings().cpu().numpy(),
+        model.history_,
+        outcome,
+    )
+
+
+def _constant(task: Task, part: str) -> _Result:
+    counts = np.bincount(task.ranks, minlength=task.labels.num_classes)
+    return _of_probabilities(np.tile(counts / counts.sum(), (len(_truth(task, part)), 1)))
+
+
+def _of_probabilities(probabilities: NDArray[np.float64]) -> _Result:
+    curve = RankCurve(torch.from_numpy(probabilities).log())
+    return _Result(probabilities, curve.median().numpy(), np.zeros(len(probabilities)))

@@ -1,0 +1,281 @@
+"""Search a grid of settings: every combination, scored on the validation part alone."""
+
+import importlib
+import itertools
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from echelon.data.splits import hold_out
+from echelon.data.tables import TableSchema
+from echelon.estimators import OrdinalClassifier
+from echelon.evaluation import metrics
+from echelon.experiments.execute import Executor, Report
+from echelon.experiments.jobs import Job, check_methods, job, method_parameters, using_threads
+from echelon.experiments.tasks import Task
+from echelon.runs import Run
+
+_NESTED = ("settings", "backbone_options", "method_options")
+_PROBES = 24
+_PROBE_STEPS = 12
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a configuration file of ``echelon grid`` says.
+
+    Parameters
+    ----------
+    grid : mapping
+        From a parameter of :class:`echelon.OrdinalClassifier` to the values to try. A dot goes
+        into one that is itself a mapping: ``backbone_options.hidden``.
+    methods : sequence of str
+        Every method gets every combination, and its own best one.
+    data, target : str, optional
+        A CSV or Parquet file and its column, ``"fireman"``, or a folder with that partition.
+    classes, drop : sequence of str
+        As on the command line of ``compare``.
+    group : str, optional
+    metric : str
+        That chooses, on the validation part.
+    seeds : int
+        Of every combination.
+    test_seeds : int
+        Of the best combination of each method, scored on the test part; 0 for no test.
+    test_share, validation_share : float
+        Of the rows of a table; partitions that come with the data stay as they are.
+    recipe, backbone : str
+    parameters : mapping
+        Others that are the same for all.
+    """
+
+    grid: Mapping[str, Sequence[Any]]
+    methods: Sequence[str] = ("ce", "ornn", "coral", "corn")
+    data: str | None = None
+    target: str | None = None
+    classes: Sequence[Any] = ()
+    drop: Sequence[str] = ()
+    group: str | None = None
+    metric: str = "mae"
+    seeds: int = 1
+    test_seeds: int = 5
+    test_share: float = 0.25
+    validation_share: float = 0.1
+    recipe: str = "default"
+    backbone: str = "mlp"
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> "Search":
+        """From a parsed file; unknown keys are refused, and so are axes without values."""
+        known = [one.name for one in fields(cls)]
+        unknown = sorted(set(document) - set(known))
+        if unknown:
+            raise ValueError(
+                f"the configuration has an unknown key {unknown[0]!r}; known are: "
+                f"{', '.join(known)}"
+            )
+        if "grid" not in document:
+            raise ValueError("the configuration needs a table [grid] with the values to try")
+        search = cls(**document)
+        search.check()
+        return search
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Search":
+        """From a TOML file."""
+        tomllib = _toml_reader()
+        path = Path(path)
+        if not path.is_file():
+            raise ValueError(f"there is no file {path}")
+        try:
+            document = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"{path} is not a readable TOML file: {error}") from None
+        return cls.of(document)
+
+    def check(self) -> None:
+        """Raise for what cannot be run."""
+        if not isinstance(self.methods, (list, tuple)):
+            raise ValueError(f"methods must be a list of names; got {self.methods!r}")
+        check_methods(self.methods, self.seeds)
+        if self.metric not in metrics.OF_LABELS | metrics.OF_PROBABILITIES:
+            known = sorted(metrics.OF_LABELS | metrics.OF_PROBABILITIES)
+            raise ValueError(f"metric must be one of {', '.join(known)}; got {self.metric!r}")
+        parameters = OrdinalClassifier().get_params()
+        for name, values in self.grid.items():
+            first, _, rest = name.partition(".")
+            if first not in parameters or (bool(rest) != (first in _NESTED)):
+                raise ValueError(
+                    f"the grid names {name!r}, which is no parameter of OrdinalClassifier; inside "
+                    f"{', '.join(_NESTED)} write a dot: backbone_options.hidden"
+                )
+            if not isinstance(values, (list, tuple)) or not values:
+                raise ValueError(f"grid.{name} must be a list of values; got {values!r}")
+
+    def combinations(self) -> list[dict[str, Any]]:
+        """Every combination of the grid, as parameters of the estimator."""
+        shared = {"recipe": self.recipe, "backbone": self.backbone, **self.parameters}
+        if self.recipe == "paper":
+            shared.pop("backbone")
+        return [
+            _with(shared, dict(zip(self.grid, values, strict=True)))
+            for values in itertools.product(*self.grid.values())
+        ]
+
+    def jobs(self, task: Task, threads: int = 1) -> list[Job]:
+        """Every run of the search."""
+        return [
+            job(
+                task,
+                spec,
+                command="grid",
+                seed=seed,
+                part="valid",
+                parameters=method_parameters(spec, combination),
+                threads=threads,
+            )
+            for spec in dict.fromkeys(self.methods)
+            for combination in self.combinations()
+            for seed in range(self.seeds)
+        ]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The best combination of a method, its mean score, and how many were tried."""
+
+    method: str
+    parameters: Mapping[str, Any]
+    score: float
+    tried: int
+
+
+def search_grid(
+    task: Task,
+    search: Search,
+    folder: str | Path,
+    *,
+    executor: Executor | None = None,
+    threads: int = 1,
+    on_run: Report | None = None,
+) -> list[Choice]:
+    """Run the grid on a task that has a validation part, and choose for each method."""
+    runs = (executor or Executor()).run(search.jobs(task, threads), folder, on_run=on_run)
+    return choose(runs, search.metric)
+
+
+def choose(runs: Sequence[Run], metric: str) -> list[Choice]:
+    """The combination with the best mean score of each method; the first of equals."""
+    by_method: dict[str, dict[str, list[Run]]] = {}
+    for run in runs:
+        same = by_method.setdefault(run.config.method, {})
+        same.setdefault(repr(run.config.document()["parameters"]), []).append(run)
+    sign = -1.0 if metric in metrics.HIGHER_IS_BETTER else 1.0
+    choices = []
+    for method, combinations in by_method.items():
+        scores = {
+            key: float(np.mean([run.metrics[metric] for run in own]))
+            for key, own in combinations.items()
+        }
+        best = min(scores, key=lambda key: sign * scores[key])
+        parameters = combinations[best][0].config.parameters
+        choices.append(Choice(method, parameters, scores[best], len(scores)))
+    return choices
+
+
+def final_jobs(
+    task: Task, choices: Sequence[Choice], seeds: int, *, command: str, threads: int = 1
+) -> list[Job]:
+    """The best combination of each method with several seeds, on the test part."""
+    return [
+        job(
+            task, one.method, command=command, seed=seed, parameters=one.parameters, threads=threads
+        )
+        for one in choices
+        for seed in range(seeds)
+    ]
+
+
+def with_validation(task: Task, share: float) -> Task:
+    """The same task with a validation part cut from its training rows, if it has none."""
+    if task.validation is not None:
+        return task
+    held = hold_out(
+        TableSchema.of(task.features).read(task.features), task.ranks, share, groups=task.groups,
+        generator=np.random.default_rng(task.split),
+    )  # fmt: skip
+    return replace(
+        task,
+        features=task.features[~held].reset_index(drop=True),
+        ranks=task.ranks[~held],
+        groups=None if task.groups is None else task.groups[~held],
+        validation=(task.features[held].reset_index(drop=True), task.ranks[held]),
+        details={**task.details, "validation_share": share},
+    )
+
+
+def _toml_reader() -> Any:
+    if sys.version_info >= (3, 11):
+        return importlib.import_module("tomllib")
+    return importlib.import_module("tomli")
+
+
+# ---- how long it will take -----------------------------------------------------------------------
+
+
+def estimate_seconds(jobs: Sequence[Job]) -> float:
+    """How long the runs would take here, one after the other, from a few steps of some of them.
+
+    The time of a step depends most on the batch size: up to 24 jobs, spread evenly over the batch
+    sizes, are started for a few steps each, and the others are taken to be like those of their
+    size.
+    """
+    sizes: dict[int, list[tuple[Job, int]]] = {}
+    for one in jobs:
+        if one.config.role != "method":
+            continue
+        settings = _estimator(one).training_settings(len(one.task.ranks))
+        steps = max(1, len(one.task.ranks) // settings.batch_size) * settings.max_epochs
+        sizes.setdefault(settings.batch_size, []).append((one, steps))
+    each = max(1, _PROBES // max(1, len(sizes)))
+    if sizes:
+        _step_seconds(next(iter(sizes.values()))[0][0], next(iter(sizes)))  # imports, first touches
+    total = 0.0
+    for batch_size, own in sizes.items():
+        places = np.unique(np.linspace(0, len(own) - 1, min(each, len(own))).round().astype(int))
+        step = float(np.mean([_step_seconds(own[i][0], batch_size) for i in places]))
+        total += step * sum(steps for _, steps in own)
+    return total
+
+
+def _step_seconds(one: Job, batch_size: int) -> float:
+    """Of a training step: two fits on a few batches, one twice as long as the other."""
+    task, rows = one.task, min(len(one.task.ranks), _PROBE_STEPS * batch_size)
+    features, ranks = task.features.iloc[:rows], task.ranks[:rows]
+    labels = task.labels.from_ranks(ranks)
+    taken = []
+    for epochs in (1, 3):
+        model = _estimator(one, max_epochs=epochs, classes=task.labels.classes.tolist())
+        with using_threads(one.config.threads):
+            start = time.perf_counter()
+            model.fit(features, labels, X_val=features.iloc[:2], y_val=labels[:2])
+            taken.append(time.perf_counter() - start)
+    return max(taken[1] - taken[0], 1e-9) / (2 * max(1, rows // batch_size))
+
+
+def _estimator(one: Job, **more: Any) -> OrdinalClassifier:
+    return OrdinalClassifier(**{**one.config.parameters, **more, "random_state": 0})
+
+
+def _with(parameters: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(parameters)
+    for name, value in chosen.items():
+        first, _, rest = name.partition(".")
+        result[first] = {**(result.get(first) or {}), rest: value} if rest else value
+    return result

@@ -1,0 +1,189 @@
+"""Tasks: a table that is divided once into what is fitted on and what is tested on."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from echelon.data.friedman import fitted_probabilities, make_friedman
+from echelon.data.labels import Labels
+from echelon.data.splits import hold_out
+from echelon.data.tables import TableSchema, read_table
+
+FIREMAN_ROWS = {"train": 30_922, "valid": 1_628, "test": 8_138}  # of the CORN paper's partition
+FIREMAN_COLUMNS = tuple(f"V{i}" for i in range(1, 11))
+
+
+@dataclass(frozen=True)
+class Task:
+    """A table that is split once: what is fitted on, and what is tested on.
+
+    `ranks` are those of the rows, `test_ranks` those of the test rows. `floor` are the true
+    probabilities of the test rows (n, K), where they are known. `split` says which of several
+    random divisions of the same table it is.
+    """
+
+    name: str
+    labels: Labels
+    features: pd.DataFrame
+    ranks: NDArray[np.int64]
+    test_features: pd.DataFrame
+    test_ranks: NDArray[np.int64]
+    groups: NDArray[Any] | None = None
+    validation: tuple[pd.DataFrame, NDArray[np.int64]] | None = None
+    floor: NDArray[np.float64] | None = None
+    split: int = 0
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def fingerprint(self) -> str:
+        """A hash of the rows and labels, so that changed data are not taken for the same."""
+        digest = hashlib.sha256()
+        parts = [(self.features, self.ranks), (self.test_features, self.test_ranks)]
+        if self.validation is not None:
+            parts.append(self.validation)
+        for frame, ranks in parts:
+            digest.update("\0".join(map(str, frame.columns)).encode())
+            hashes = pd.util.hash_pandas_object(frame, index=False).to_numpy()
+            digest.update(np.ascontiguousarray(hashes).tobytes())
+            digest.update(np.ascontiguousarray(ranks).tobytes())
+        if self.groups is not None:
+            hashes = pd.util.hash_array(np.asarray(self.groups))
+            digest.update(np.ascontiguousarray(hashes).tobytes())
+        return digest.hexdigest()[:16]
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """How many there are in each part."""
+        counts = {"train": len(self.ranks), "test": len(self.test_ranks)}
+        if self.validation is not None:
+            counts["valid"] = len(self.validation[1])
+        return counts
+
+
+def table_task(
+    name: str,
+    features: pd.DataFrame,
+    target: Any,
+    *,
+    classes: Sequence[Any] | None = None,
+    groups: Any = None,
+    test_share: float = 0.25,
+    split_seed: int = 0,
+) -> Task:
+    """Split a table once; rows of one group, and twins, stay on one side."""
+    labels = Labels.of(target, classes)
+    ranks = labels.to_ranks(target)
+    held = hold_out(
+        TableSchema.of(features).read(features), ranks, test_share, groups=groups,
+        generator=np.random.default_rng(split_seed),
+    )  # fmt: skip
+    return Task(
+        name,
+        labels,
+        features[~held].reset_index(drop=True),
+        ranks[~held],
+        features[held].reset_index(drop=True),
+        ranks[held],
+        groups=None if groups is None else np.asarray(groups)[~held],
+        split=split_seed,
+        details={"test_share": test_share},
+    )
+
+
+def generated_task(num_classes: int = 16, data_seed: int = 0) -> Task:
+    """Fireman as echelon generates it: Friedman's function, in the sizes of the CORN paper."""
+    parts = {
+        name: make_friedman(rows, num_classes, seed=3 * data_seed + i)
+        for i, (name, rows) in enumerate(FIREMAN_ROWS.items())
+    }
+    frames = {
+        name: pd.DataFrame(one.features, columns=list(FIREMAN_COLUMNS))
+        for name, one in parts.items()
+    }
+    return Task(
+        "fireman (generated)",
+        Labels(np.arange(num_classes)),
+        frames["train"],
+        parts["train"].ranks,
+        frames["test"],
+        parts["test"].ranks,
+        validation=(frames["valid"], parts["valid"].ranks),
+        floor=parts["test"].bayes_probabilities,
+        details={"data_seed": data_seed},
+    )
+
+
+def fireman_task(folder: str | Path) -> Task:
+    """The CORN paper's partition of Fireman: `train.csv`, `valid.csv` and `test.csv` in a folder.
+
+    Each has the columns `V1` to `V10` and `response`, the rank from 0 to 15. One CSV file with all
+    rows is balanced and divided here, 75/5/20, as the paper describes it.
+    """
+    folder = Path(folder)
+    if folder.is_file():
+        return _divided_fireman(folder)
+    found = {part: sorted(folder.glob(f"*{part}.csv")) for part in FIREMAN_ROWS if folder.is_dir()}
+    missing = [part for part in FIREMAN_ROWS if len(found.get(part, ())) != 1]
+    if missing:
+        raise ValueError(
+            f"{folder} must hold the partition of Fireman as three files whose names end in "
+            f"train.csv, valid.csv and test.csv, or be one CSV file with all rows; there is not "
+            f"exactly one {missing[0]}.csv"
+        )
+    frames = {part: _fireman_frame(places[0]) for part, places in found.items()}
+    return _fireman(frames, "fireman", {})
+
+
+def _divided_fireman(path: Path) -> Task:
+    """Balance the classes, then divide at random: 75 % to train on, 5 % to validate, 20 % to test.
+
+    The seed of the division is fixed: the paper has one partition, not one for each run.
+    """
+    frame = _fireman_frame(path)
+    generator = np.random.default_rng(0)
+    least = int(frame["response"].value_counts().min())
+    rows = [
+        generator.permutation(np.flatnonzero(frame["response"].to_numpy() == rank))[:least]
+        for rank in sorted(frame["response"].unique())
+    ]
+    order = generator.permutation(np.concatenate(rows))
+    ends = [round(0.75 * len(order)), round(0.8 * len(order))]
+    parts = dict(zip(("train", "valid", "test"), np.split(order, ends), strict=True))
+    frames = {name: frame.iloc[index].reset_index(drop=True) for name, index in parts.items()}
+    return _fireman(frames, "fireman (divided here)", {"balanced_to": least})
+
+
+def _fireman_frame(path: Path) -> pd.DataFrame:
+    frame = read_table(path)
+    missing = [name for name in (*FIREMAN_COLUMNS, "response") if name not in frame.columns]
+    if missing:
+        raise ValueError(f"{path} has no column {missing[0]!r}; Fireman has V1 to V10 and response")
+    ranks = frame["response"].to_numpy()
+    lowest = ranks.min() if len(ranks) else 0
+    if not np.array_equal(ranks, ranks.astype(np.int64)) or lowest not in (0, 1):
+        raise ValueError(f"{path}: response must be integers from 0 or 1 on; got {ranks[:5]}")
+    ranked: pd.DataFrame = frame.assign(response=ranks.astype(np.int64) - lowest)
+    return ranked
+
+
+def _fireman(frames: dict[str, pd.DataFrame], name: str, details: dict[str, Any]) -> Task:
+    parts = {
+        part: (frame[list(FIREMAN_COLUMNS)], frame["response"].to_numpy())
+        for part, frame in frames.items()
+    }
+    num_classes = int(max(ranks.max() for _, ranks in parts.values())) + 1
+    features, ranks = parts["train"]
+    return Task(
+        name,
+        Labels(np.arange(num_classes)),
+        *parts["train"],
+        *parts["test"],
+        validation=parts["valid"],
+        floor=fitted_probabilities(features.to_numpy(), ranks, parts["test"][0].to_numpy()),
+        details=details,
+    )
