@@ -6,13 +6,14 @@ So a command that was interrupted at any moment goes on when it is started again
 """
 
 import os
+import signal
 import sys
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from echelon.runs import Run, is_done, read_run, set_aside, sweep, write_run
 Report = Callable[[str, bool], None]
 
 _POLL_SECONDS = 0.25
+_PATIENCE_SECONDS = 30.0
 
 
 class RunsFailed(RuntimeError):  # noqa: N818 (it says what happened)
@@ -35,7 +37,8 @@ class Executor:
     Parameters
     ----------
     workers : int, optional
-        Processes at once; the number of cores without it. 1 runs them here, one after the other.
+        Processes at once; the number of cores without it, those of this machine or of the
+        cluster. 1 runs them here, one after the other.
     cluster : str, optional
         The address of a Ray cluster, or ``"local"`` for one that is started on this machine and
         shut down afterwards (extra `ray`).
@@ -78,22 +81,29 @@ class Executor:
     def _run(self, pending: Sequence[Job], folder: Path) -> dict[str, str]:
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:  # torchrun: all processes share each run
             return _together(pending, folder)
-        workers = min(len(pending), self._workers())
-        if self.cluster is None and workers == 1:
+        if self.workers is not None and self.workers < 1:
+            raise ValueError(f"workers must be at least 1; got {self.workers}")
+        if self.cluster is not None:
+            with _ray(self.cluster, self.workers) as pool:
+                return _side_by_side(pending, folder, pool)
+        if min(self.workers or _cores(), len(pending)) == 1:
             return _in_turn(pending, folder)
-        with _ray(self.cluster, self.workers) if self.cluster else _loky():
-            return _side_by_side(pending, folder, workers)
+        with _loky(self.workers or _cores()) as pool:
+            return _side_by_side(pending, folder, pool)
 
-    def _workers(self) -> int:
-        if self.workers is not None:
-            if self.workers < 1:
-                raise ValueError(f"workers must be at least 1; got {self.workers}")
-            return self.workers
-        if self.cluster not in (None, "local"):
-            return 10_000  # as many as the cluster has room for
-        from joblib import cpu_count
 
-        return int(cpu_count())
+@dataclass(frozen=True)
+class _Pool:
+    """So many processes at once; `processes` collects the numbers of those that worked."""
+
+    workers: int
+    processes: set[int] = field(default_factory=set)
+
+
+def _cores() -> int:
+    from joblib import cpu_count
+
+    return int(cpu_count())
 
 
 def _pending(jobs: Sequence[Job], folder: Path, on_run: Report | None) -> list[Job]:
@@ -163,18 +173,18 @@ def _together(jobs: Sequence[Job], folder: Path) -> dict[str, str]:
     return failed
 
 
-def _side_by_side(jobs: Sequence[Job], folder: Path, workers: int) -> dict[str, str]:
+def _side_by_side(jobs: Sequence[Job], folder: Path, pool: _Pool) -> dict[str, str]:
     """All jobs in a pool; after the death of a worker, its suspects one at a time."""
     failed: dict[str, str] = {}
     while waiting := [one for one in jobs if not _is_settled(one, folder, failed)]:
         started: list[Job] = []
-        death = _pool(waiting, folder, workers, started, failed)
+        death = _hand_out(waiting, folder, pool, started, failed)
         if death is None:
             continue
         # Nobody knows which job took the worker down: each that was under way is tried once more,
         # alone, so that an innocent neighbour is not blamed.
         for suspect in [one for one in started if not _is_settled(one, folder, failed)]:
-            if (again := _pool([suspect], folder, 2, [], failed)) is not None:
+            if (again := _hand_out([suspect], folder, pool, [], failed)) is not None:
                 failed[suspect.name] = f"its worker died twice: {again}"
     return failed
 
@@ -183,10 +193,10 @@ def _is_settled(one: Job, folder: Path, failed: dict[str, str]) -> bool:
     return one.name in failed or is_done(folder / one.name)
 
 
-def _pool(
-    jobs: Sequence[Job], folder: Path, workers: int, started: list[Job], failed: dict[str, str]
+def _hand_out(
+    jobs: Sequence[Job], folder: Path, pool: _Pool, started: list[Job], failed: dict[str, str]
 ) -> str | None:
-    """Run jobs in processes; how a worker died, or None. `started` collects those handed out."""
+    """Run jobs in the pool; how a worker died, or None. `started` collects those handed out."""
     from joblib import Parallel, delayed
 
     token = folder / f".shared.{uuid.uuid4().hex}"
@@ -198,9 +208,11 @@ def _pool(
 
     token.touch()
     try:
-        # One at a time to each worker, so that `started` has no job that nobody has looked at.
-        parallel = Parallel(n_jobs=max(2, workers), batch_size=1, pre_dispatch="n_jobs")
-        for name, reason, run in parallel(calls()):
+        # joblib runs a single worker in this process, which a death would take down: at least two.
+        # One job at a time to each, so that `started` has no job that nobody has looked at.
+        parallel = Parallel(n_jobs=max(2, pool.workers), batch_size=1, pre_dispatch="n_jobs")
+        for name, reason, run, process in parallel(calls()):
+            pool.processes.add(process)
             if reason is not None:
                 failed[name] = reason
             elif run is not None:
@@ -222,15 +234,15 @@ def _is_death(error: Exception) -> bool:
 
 def _in_worker(
     one: Job, folder: Path, token: str, parent: int
-) -> tuple[str, str | None, Run | None]:
+) -> tuple[str, str | None, Run | None, int]:
     """In a worker: write the run where the folder can be reached, or send it back."""
     _leave_with(parent)
     if (folder / token).exists():
-        return one.name, _attempt(one, folder), None
+        return one.name, _attempt(one, folder), None, os.getpid()
     try:
-        return one.name, None, one.run()
+        return one.name, None, one.run(), os.getpid()
     except Exception as error:
-        return one.name, f"{type(error).__name__}: {error}", None
+        return one.name, f"{type(error).__name__}: {error}", None, os.getpid()
 
 
 _watched: set[int] = set()
@@ -254,13 +266,13 @@ def _leave_with(parent: int) -> None:
 
 
 @contextmanager
-def _loky() -> Iterator[None]:
+def _loky(workers: int) -> Iterator[_Pool]:
     from joblib import parallel_config
     from joblib.externals.loky import get_reusable_executor
 
     try:
         with parallel_config("loky", inner_max_num_threads=1):
-            yield
+            yield _Pool(workers)
     except BaseException:
         get_reusable_executor().shutdown(wait=False, kill_workers=True)
         raise
@@ -269,7 +281,7 @@ def _loky() -> Iterator[None]:
 
 
 @contextmanager
-def _ray(address: str | None, workers: int | None) -> Iterator[None]:
+def _ray(address: str, workers: int | None) -> Iterator[_Pool]:
     try:
         import ray
         from ray.util.joblib import register_ray
@@ -280,15 +292,34 @@ def _ray(address: str | None, workers: int | None) -> Iterator[None]:
     from joblib import parallel_config
 
     register_ray()  # type: ignore[no-untyped-call]
+    options: dict[str, Any] = {"log_to_driver": False}
     if address == "local":
-        ray.init(address="local", num_cpus=workers, include_dashboard=False, log_to_driver=False)
-    else:
-        ray.init(address=address, log_to_driver=False)
+        options |= {"num_cpus": max(2, workers or _cores()), "include_dashboard": False}
+    try:
+        ray.init(address=address, **options)
+    except (ConnectionError, ValueError) as error:
+        raise ValueError(f"there is no Ray cluster at {address!r}: {error}") from None
+    resources = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    pool = _Pool(workers or int(resources.get("CPU", 1)))
     try:
         with parallel_config("ray"):
-            yield
+            yield pool
     finally:
         ray.shutdown()
+        if address == "local":
+            _wait_for_end(pool.processes)
+
+
+def _wait_for_end(processes: set[int]) -> None:
+    """Ray's workers end by themselves soon after it is shut down; those that do not are ended."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while any(Path(f"/proc/{one}").exists() for one in processes):
+        if time.monotonic() > deadline:
+            for one in processes:
+                with suppress(OSError):
+                    os.kill(one, signal.SIGKILL)
+            return
+        time.sleep(_POLL_SECONDS)
 
 
 @contextmanager

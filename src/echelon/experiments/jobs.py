@@ -80,7 +80,7 @@ def job(
         seed=seed,
         part=part,
         split=task.split,
-        fingerprint=task.fingerprint(),
+        fingerprint=task.fingerprint,
         classes=task.labels.classes.tolist(),
         rows=task.rows,
         parameters={name: value for name, value in parameters.items() if value is not None},

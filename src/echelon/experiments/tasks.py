@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ class Task:
     split: int = 0
     details: dict[str, Any] = field(default_factory=dict)
 
+    @cached_property
     def fingerprint(self) -> str:
         """A hash of the rows and labels, so that changed data are not taken for the same."""
         digest = hashlib.sha256()

@@ -1,0 +1,162 @@
+"""The paper's experiment, made small: data, folders, tables, and what is refused."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from echelon.data import make_friedman
+from echelon.evaluation import metrics
+from echelon.experiments import Executor, Experiment, Search, fireman_task, generated_task
+from echelon.runs import read_runs
+
+COLUMNS = [f"V{i}" for i in range(1, 11)]
+
+
+def frame_of(rows: int, seed: int, num_classes: int = 4) -> pd.DataFrame:
+    data = make_friedman(rows, num_classes=num_classes, seed=seed)
+    return pd.DataFrame(data.features, columns=COLUMNS).assign(response=data.ranks)
+
+
+@pytest.fixture(scope="module")
+def partition(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fireman")
+    for seed, (part, rows) in enumerate({"train": 600, "valid": 100, "test": 200}.items()):
+        frame_of(rows, seed).to_csv(folder / f"fireman_balanced_{part}.csv", index=False)
+    return folder
+
+
+def test_a_partition_is_taken_as_it_is(partition) -> None:
+    task = fireman_task(partition)
+    assert task.rows == {"train": 600, "valid": 100, "test": 200}
+    assert list(task.features.columns) == COLUMNS
+    assert task.labels.num_classes == 4
+    assert task.floor.shape == (200, 4)
+
+
+def test_one_table_is_balanced_and_divided(tmp_path) -> None:
+    whole = frame_of(2000, 5)
+    whole = pd.concat([whole, whole[whole["response"] == 2]]).assign(
+        response=lambda frame: frame["response"] + 1  # ranks from 1, as they often come
+    )
+    whole.to_csv(tmp_path / "fireman.csv", index=False)
+    task = fireman_task(tmp_path / "fireman.csv")
+    ranks = np.concatenate([task.ranks, task.validation[1], task.test_ranks])
+    counts = np.bincount(ranks)
+    assert len(set(counts.tolist())) == 1
+    shares = np.array([task.rows[part] for part in ("train", "valid", "test")]) / len(ranks)
+    np.testing.assert_allclose(shares, [0.75, 0.05, 0.2], atol=0.002)
+    again = fireman_task(tmp_path / "fireman.csv")
+    assert again.fingerprint == task.fingerprint
+
+
+def test_the_fitted_floor_is_close_to_the_true_one() -> None:
+    train, test = make_friedman(20_000, 6, seed=1), make_friedman(20_000, 6, seed=2)
+    from echelon.data.friedman import fitted_probabilities
+
+    fitted = fitted_probabilities(train.features, train.ranks, test.features)
+    true = test.bayes_probabilities
+    assert np.abs(fitted - true).mean() < 0.004
+    scores = [metrics.ranked_probability_score(test.ranks, p) for p in (fitted, true)]
+    assert scores[0] == pytest.approx(scores[1], rel=0.005)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda folder: (folder / "valid.csv").unlink(), "not exactly one valid.csv"),
+        (
+            lambda folder: (
+                pd.read_csv(folder / "test.csv").drop(columns="V3").to_csv(folder / "test.csv")
+            ),
+            "has no column 'V3'",
+        ),
+        (
+            lambda folder: (
+                pd.read_csv(folder / "test.csv").assign(response=0.5).to_csv(folder / "test.csv")
+            ),
+            "must be integers",
+        ),
+    ],
+)
+def test_wrong_partitions(tmp_path, change, message) -> None:
+    for part in ("train", "valid", "test"):
+        frame_of(40, 0).to_csv(tmp_path / f"{part}.csv", index=False)
+    change(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        fireman_task(tmp_path)
+
+
+def test_the_settings_are_the_papers_or_the_searched_ones(partition, tmp_path) -> None:
+    asked = Experiment(data=partition, methods=["corn", "ce"], seeds=1, max_epochs=1)
+    task = asked.task()
+    runs = asked.run(tmp_path / "given", executor=Executor(workers=1), task=task)
+    described = asked.describe(task, runs)
+    assert described["name"] == "recipe paper, published batches"
+    assert described["settings"]["corn"] == "0.001, batches of 128, 300 x 300"
+    assert described["settings"]["ce"] == "0.0005, batches of 64, 300 x 200"
+    search = Search.of(
+        {
+            "grid": {"learning_rate": [1e-9, 2e-3], "batch_size": [32]},
+            "methods": ["corn"], "recipe": "paper", "parameters": {"max_epochs": 3},
+        }
+    )  # fmt: skip
+    searched = Experiment(data=partition, methods=["corn"], seeds=1, search=search)
+    runs = searched.run(tmp_path / "searched", executor=Executor(workers=1), task=task)
+    assert searched.describe(task, runs)["settings"] == {"corn": "0.002, batches of 32, 300 x 300"}
+    assert len(read_runs(tmp_path / "searched" / "search")) == 2
+
+
+def test_batches_are_part_of_the_configuration(partition) -> None:
+    task = fireman_task(partition)
+    names = [
+        {one.name for one in Experiment(data=partition, batches=batches).jobs(task)}
+        for batches in ("published", "shuffled")
+    ]
+    assert len(names[0] & names[1]) == 3  # the floor and the baselines
+    assert len(names[0]) == 3 + 6 * 5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dataset": "iris"}, "experiments that can be run are fireman"),
+        ({"batches": "sorted"}, "batches must be one of published, shuffled"),
+        ({"methods": ["magic"]}, "got magic"),
+        ({"seeds": 0}, "seeds must be at least 1"),
+    ],
+)
+def test_wrong_requests(options, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        Experiment(**options)
+
+
+def test_the_command_writes_results_and_tables(partition, tmp_path, capsys, monkeypatch) -> None:
+    from echelon.cli.main import main
+
+    out = tmp_path / "out"
+    command = ["echelon", "reproduce", "fireman", "--data", str(partition), "--out", str(out)]
+    command += ["--methods", "corn,corn_without_subsets:mask=published", "--seeds", "2"]
+    command += ["--max-epochs", "1", "--workers", "1", "--json"]
+    monkeypatch.setattr("sys.argv", command)
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert not caught.value.code
+    document = json.loads(capsys.readouterr().out)
+    methods = [run["method"] for run in document["runs"]]
+    assert methods.count("corn") == 2
+    assert methods.count("best possible") == 1
+    assert document == json.loads((out / "results.json").read_text())
+    text = (out / "tables" / "ablation.md").read_text()
+    value = np.mean([run["mae"] for run in document["runs"] if run["method"] == "corn"])
+    assert f"{value:.3f}" in text
+    keys = [key for key in document if key != "runs"]
+    assert not any('"mae":' in json.dumps(document[key]) for key in keys)
+
+
+def test_generated_data_serve_without_a_download() -> None:
+    experiment = Experiment(recipe="default", methods=["corn"], seeds=1)
+    task = experiment.task()
+    assert task.fingerprint == generated_task().fingerprint
+    assert [one.config.parameters.get("settings") for one in experiment.jobs(task)][-1] is None

@@ -1,0 +1,107 @@
+"""Grids: every combination, chosen on the validation part alone, and the file that says it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from echelon.experiments import Executor, Search, estimate_seconds, search_grid, table_task
+from echelon.experiments.searching import choose, final_jobs, with_validation
+from echelon.runs import Run, RunConfig, read_runs
+
+HERE = Executor(workers=1)
+PAPER_GRID = Path(__file__).parents[2] / "experiments" / "paper-mlp-grid.toml"
+
+
+@pytest.fixture(scope="module")
+def task(small_frame):
+    whole = table_task("small", small_frame.drop(columns="rating"), small_frame["rating"])
+    return with_validation(whole, 0.2)
+
+
+def test_the_papers_grid_in_under_30_lines(task) -> None:
+    assert len(PAPER_GRID.read_text().splitlines()) < 30
+    search = Search.read(PAPER_GRID)
+    combinations = search.combinations()
+    assert len(combinations) == 6 * 6 * 20
+    assert len({repr(one) for one in combinations}) == 720
+    assert combinations[0] == {
+        "recipe": "paper", "learning_rate": 1e-5, "batch_size": 16,
+        "backbone_options": {"hidden": [50]},
+    }  # fmt: skip
+    assert len(search.jobs(task)) == 4 * 720
+
+
+def test_the_best_on_the_validation_part_is_chosen_and_tested(task, tmp_path) -> None:
+    search = Search.of(
+        {
+            "grid": {"learning_rate": [1e-9, 1e-2], "backbone_options.hidden": [[16], [8, 8]]},
+            "methods": ["corn", "ce"],
+            "parameters": {"max_epochs": 6, "device": "cpu"},
+        }
+    )
+    choices = search_grid(task, search, tmp_path, executor=HERE)
+    assert [one.method for one in choices] == ["corn", "ce"]
+    for one in choices:
+        assert one.parameters["learning_rate"] == 1e-2  # the other cannot learn
+        assert one.tried == 4
+        own = [run for run in read_runs(tmp_path) if run.config.method == one.method]
+        assert one.score == min(run.metrics["mae"] for run in own)
+    runs = read_runs(tmp_path)
+    assert len(runs) == 8
+    for run in runs:
+        assert run.config.part == "valid"
+        np.testing.assert_array_equal(run.predictions["truth"], task.validation[1])
+    jobs = final_jobs(task, choices, 2, command="grid")
+    assert [one.config.part for one in jobs] == ["test"] * 4
+    assert jobs[0].config.parameters["learning_rate"] == 1e-2
+
+
+def test_a_metric_that_is_better_when_higher() -> None:
+    def run(rate: float, seed: int, accuracy: float) -> Run:
+        config = RunConfig("ce", "x", seed=seed, parameters={"learning_rate": rate})
+        return Run(config, [], {"accuracy": accuracy}, {})
+
+    runs = [run(0.1, 0, 0.5), run(0.1, 1, 0.7), run(0.2, 0, 0.65), run(0.2, 1, 0.5)]
+    (found,) = choose(runs, "accuracy")
+    assert (found.parameters["learning_rate"], found.score) == (0.1, pytest.approx(0.6))
+
+
+def test_validation_rows_are_cut_from_the_training_rows_once(small_frame, task) -> None:
+    whole = table_task("small", small_frame.drop(columns="rating"), small_frame["rating"])
+    assert len(task.ranks) + len(task.validation[1]) == len(whole.ranks)
+    np.testing.assert_array_equal(task.test_ranks, whole.test_ranks)
+    assert with_validation(task, 0.5) is task
+
+
+def test_the_estimate_grows_with_the_work(task) -> None:
+    def seconds(epochs: int) -> float:
+        search = Search.of(
+            {"grid": {"batch_size": [8, 64]}, "methods": ["ce"],
+             "parameters": {"max_epochs": epochs, "device": "cpu"}}
+        )  # fmt: skip
+        return estimate_seconds(search.jobs(task))
+
+    assert 0 < seconds(2) < seconds(2000)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("methods = ['ce']", "needs a table .grid."),
+        ("epochs = 3\n[grid]\nbatch_size = [1]", "unknown key 'epochs'"),
+        ("[grid]\nspeed = [1]", "names 'speed', which is no parameter"),
+        ("[grid]\nbackbone_options = [1]", "write a dot"),
+        ("[grid]\nbatch_size = 3", "must be a list of values"),
+        ("[grid]\nbatch_size = []", "must be a list of values"),
+        ("methods = ['magic']\n[grid]\nbatch_size = [1]", "got magic"),
+        ("methods = 'ce'\n[grid]\nbatch_size = [1]", "must be a list of names"),
+        ("metric = 'speed'\n[grid]\nbatch_size = [1]", "metric must be one of"),
+        ("[grid", "is not a readable TOML file"),
+    ],
+)
+def test_wrong_files(tmp_path, text, message) -> None:
+    path = tmp_path / "grid.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        Search.read(path)
