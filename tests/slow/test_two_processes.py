@@ -1,13 +1,18 @@
 """Two processes, started as a user would with torchrun, train as one does."""
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 
+import echelon
+from echelon.data import make_friedman
+from echelon.runs import read_runs
 from echelon.training.checkpoints import read_whole
 
 DDP = """
@@ -49,3 +54,29 @@ def test_two_processes_train_as_one(tmp_path: Path, method: str) -> None:
     two, _ = read_whole(tmp_path / "two", "echelon_model")
     for name, tensor in one.items():
         torch.testing.assert_close(two[name], tensor, rtol=1e-5, atol=1e-5)
+
+
+def test_commands_share_each_run_between_two_devices(tmp_path: Path) -> None:
+    """`--devices 2` starts the command again under torchrun; one process speaks and writes."""
+    data = make_friedman(120, num_classes=3, seed=1)
+    table = pd.DataFrame(data.features).assign(rating=data.ranks)
+    table.to_csv(tmp_path / "table.csv", index=False)
+
+    def run(*arguments: str) -> str:
+        command = [sys.executable, "-m", "echelon.cli.main", *arguments, "--devices", "2", "--json"]
+        done = subprocess.run(
+            [*command, "--device", "cpu", "--max-epochs", "2"],
+            cwd=tmp_path, timeout=300, capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout
+
+    document = json.loads(run("fit", "table.csv", "--target", "rating", "--out", "m.echelon"))
+    assert document["model"] == "m.echelon"
+    assert echelon.load(tmp_path / "m.echelon").predict(data.features).shape == (120,)
+    compare = ("compare", "table.csv", "--target", "rating", "--methods", "corn", "--seeds", "2")
+    document = json.loads(run(*compare, "--out", "runs"))
+    runs = read_runs(tmp_path / "runs")
+    assert len(document["runs"]) == len(runs) == 4
+    assert {one.environment["processes"] for one in runs} == {2}
+    assert json.loads(run(*compare, "--out", "runs")) == document  # kept, and found by both

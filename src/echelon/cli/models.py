@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from echelon.cli.app import AsJson, Data, Decision, Model, app
+from echelon.cli.launching import Devices, is_first_process, share_devices
 from echelon.cli.reading import (
     held_out_rows,
     parts,
@@ -54,12 +55,14 @@ def fit(
         bool, typer.Option("--resume", help="Keep checkpoints, and go on from one that is there.")
     ] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+    devices: Devices = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit a model on a table.
 
     Example: echelon fit wine.csv --target quality --out wine.echelon
     """
+    share_devices(devices)
     from echelon.data.labels import Labels
     from echelon.data.tables import read_table
     from echelon.estimators import OrdinalClassifier
@@ -98,7 +101,7 @@ def fit(
         random_state=seed,
         device=device,
         checkpoint_dir=checkpoints if resume else None,
-        verbose=0 if as_json else 1,
+        verbose=0 if as_json or not is_first_process() else 1,
     )
     model.fit(
         features[rows],
@@ -112,7 +115,7 @@ def fit(
         else:
             model.conformalize(features[mask], frame[target][mask])
     model.save(out)
-    if resume:
+    if resume and is_first_process():
         remove_checkpoints(checkpoints)
     summary = {
         "model": str(out),
