@@ -95,6 +95,7 @@ def test_what_was_left_behind_is_not_read_and_is_swept(tmp_path: Path) -> None:
     dead = 2**22 + 1  # above the largest process number
     write_run(tmp_path / f".other.{dead}.partial", RUN)
     write_run(tmp_path / f".mine.{os.getpid()}.partial", RUN)
+    (tmp_path / f".shared-abc.{dead}.partial").touch()
     assert len(read_runs(tmp_path)) == 1
     sweep(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [

@@ -226,8 +226,12 @@ def sweep(folder: str | Path) -> None:
     """Remove what killed processes left half written in a folder of runs."""
     for partial in Path(folder).glob(".*.partial"):
         number = partial.name.removesuffix(".partial").rpartition(".")[2]
-        if number.isdigit() and not _is_alive(int(number)):
+        if not number.isdigit() or _is_alive(int(number)):
+            continue
+        if partial.is_dir():
             shutil.rmtree(partial, ignore_errors=True)
+        else:
+            partial.unlink(missing_ok=True)
 
 
 def environment() -> dict[str, Any]:

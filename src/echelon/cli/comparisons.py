@@ -16,6 +16,7 @@ from echelon.cli.launching import (
     Workers,
     describe_time,
     going_on,
+    is_first_process,
     share_devices,
 )
 from echelon.cli.reading import require_column, split_names, typed_classes
@@ -83,7 +84,7 @@ def compare(
         text = describe_time(jobs, out, workers)
         print(json.dumps({"runs": len(jobs), "text": text}) if as_json else text)
         return
-    with going_on(), run_bar(len(jobs), shown=not as_json) as report:
+    with going_on(), run_bar(len(jobs), shown=is_first_process() and not as_json) as report:
         runs = compare_methods(
             tasks, names, seeds, out, parameters=parameters, threads=threads, on_run=report,
             executor=Executor(workers, cluster),
@@ -178,7 +179,7 @@ def grid(
         print(json.dumps({"runs": len(jobs), "text": text}) if as_json else text)
         return
     executor = Executor(workers, cluster)
-    with going_on(), run_bar(len(jobs), shown=not as_json) as report:
+    with going_on(), run_bar(len(jobs), shown=is_first_process() and not as_json) as report:
         choices = search_grid(
             task, search, out / "search", executor=executor, threads=threads, on_run=report
         )
@@ -195,7 +196,7 @@ def grid(
     jobs = baseline_jobs(task, command="grid", parameters={}, threads=threads)
     jobs += final_jobs(task, choices, search.test_seeds, command="grid", threads=threads)
     refuse_strangers(jobs, out)
-    with going_on(), run_bar(len(jobs), shown=not as_json) as report:
+    with going_on(), run_bar(len(jobs), shown=is_first_process() and not as_json) as report:
         runs = executor.run(jobs, out, on_run=report)
     if as_json:
         from echelon.report.content import Comparison

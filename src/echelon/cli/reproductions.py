@@ -77,7 +77,7 @@ def reproduce(
         text = describe_time(jobs, out, workers)
         print(json.dumps({"runs": len(jobs), "text": text}) if as_json else text)
         return
-    with going_on(), run_bar(len(jobs), shown=not as_json) as report:
+    with going_on(), run_bar(len(jobs), shown=is_first_process() and not as_json) as report:
         runs = experiment.run(out, executor=Executor(workers, cluster), on_run=report, task=task)
     document = {
         "experiment": experiment.describe(task, runs),

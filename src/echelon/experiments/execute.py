@@ -61,7 +61,7 @@ class Executor:
             Called with the name of each run that is done and whether it is new, the kept ones
             first.
         """
-        folder = Path(folder)
+        folder = Path(folder).resolve()  # workers may stand elsewhere
         folder.mkdir(parents=True, exist_ok=True)
         jobs = list({one.name: one for one in jobs}.values())
         pending = _pending(jobs, folder, on_run)
@@ -199,7 +199,8 @@ def _hand_out(
     """Run jobs in the pool; how a worker died, or None. `started` collects those handed out."""
     from joblib import Parallel, delayed
 
-    token = folder / f".shared.{uuid.uuid4().hex}"
+    # Who sees it can write here; `sweep` knows the ending.
+    token = folder / f".shared-{uuid.uuid4().hex}.{os.getpid()}.partial"
 
     def calls() -> Iterator[Any]:
         for one in jobs:

@@ -1,5 +1,6 @@
 """Jobs: one run of a method or a baseline on a task, as a function of its configuration alone."""
 
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -72,6 +73,7 @@ def job(
     threads: int = 1,
 ) -> Job:
     """A job of a method as the command line names it, with its options: ``sord:temperature=2``."""
+    processes = int(os.environ.get("WORLD_SIZE", "1"))  # that torchrun started to share each run
     config = RunConfig(
         method=method,
         data=task.name,
@@ -85,7 +87,7 @@ def job(
         rows=task.rows,
         parameters={name: value for name, value in parameters.items() if value is not None},
         threads=threads,
-        details=task.details,
+        details={**task.details, "processes": processes} if processes > 1 else task.details,
     )
     return Job(config, task)
 
