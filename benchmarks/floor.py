@@ -3,7 +3,7 @@
 (a) ``OrdinalClassifier()`` on 30,000 generated rows, tested on 200,000 fresh ones, five seeds: its
 error over that of the best possible predictor, and the seconds of a fit. (b) Where `ECHELON_DATA`
 names a folder with the published Fireman partition: fitted on its training part, with its
-validation part as such, seeds 0 to 4, and the paper's recipe with the published batches.
+validation part as such, seeds 0 to 4. The paper's own recipe is in docs/reproduction.md.
 """
 
 import argparse
@@ -24,7 +24,6 @@ from page import environment_line, write_results, write_section
 SEEDS = 5
 ROWS, TEST_ROWS = 30_000, 200_000
 FIRST_SEED = 9000  # of the data; nothing was tuned on these
-PAPER_SEEDS = 2
 FIREMAN_FLOOR = 0.693  # of the best possible predictor on the published test part
 
 PREAMBLE = """\
@@ -37,7 +36,6 @@ def main() -> None:
     """Run, print and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--skip-tabm", action="store_true", help="it takes half a minute a fit")
-    parser.add_argument("--skip-paper", action="store_true", help="200 epochs, minutes a fit")
     parser.add_argument("--skip-fireman", action="store_true", help="generated data only")
     parser.add_argument("--json", type=Path, default=Path("build/benchmarks/floor.json"))
     parser.add_argument("--markdown", type=Path, help="write the tables to this page, too")
@@ -51,7 +49,7 @@ def main() -> None:
     results["generated"] = merged(results["generated"], generated, "backbone")
     folder = os.environ.get("ECHELON_DATA")
     if folder is not None and not options.skip_fireman:
-        fireman = on_fireman(Path(folder) / "fireman", backbones, with_paper=not options.skip_paper)
+        fireman = on_fireman(Path(folder) / "fireman", backbones)
         results["fireman"] = merged(results["fireman"], fireman, "name")
     texts = [environment_line(), generated_table(results["generated"])]
     if results["fireman"]:
@@ -117,7 +115,7 @@ def generated_table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def on_fireman(folder: Path, backbones: list[str], *, with_paper: bool) -> list[dict[str, Any]]:
+def on_fireman(folder: Path, backbones: list[str]) -> list[dict[str, Any]]:
     """The published partition; the test part is only read here."""
     (x, y), (x_val, y_val), (x_test, y_test) = (
         (frame.drop(columns="response"), frame["response"].to_numpy())
@@ -128,13 +126,6 @@ def on_fireman(folder: Path, backbones: list[str], *, with_paper: bool) -> list[
         for backbone in backbones
         for seed in range(SEEDS)
     ]
-    if with_paper:
-        published = {"recipe": "paper", "settings": {"batches": "published"}}
-        jobs += [
-            (f"{method}, the paper's recipe and batches", seed, {"method": method, **published})
-            for method in ("corn", "ce")
-            for seed in range(PAPER_SEEDS)
-        ]
     rows = []
     for name, seed, parameters in jobs:
         start = time.perf_counter()
