@@ -95,13 +95,13 @@ def _with_raw_columns(core: Any, schema: TableSchema, classes: NDArray[Any]) -> 
     initial.append(axis)
     stacks: dict[str, list[str]] = {"numbers": [], "codes": []}
     for i, column in enumerate(schema.columns):
-        is_number = column.categories is None
+        is_number = column.kind == "number"
         element = TensorProto.DOUBLE if is_number else TensorProto.STRING
         inputs.append(helper.make_tensor_value_info(column.name, element, ["rows"]))
         source = column.name
         if not is_number:
             source = f"echelon_code_{i}"
-            known = list(column.categories or ())
+            known = list(column.categories)
             nodes.append(
                 helper.make_node(
                     "LabelEncoder",
@@ -166,7 +166,7 @@ def _compare(session: Any, model: Any) -> None:
     frame = _made_up_rows(model)
     columns = {}
     for column in model.schema_.columns:
-        if column.categories is None:
+        if column.kind == "number":
             columns[column.name] = frame[column.name].to_numpy(dtype=np.float64)
         else:
             columns[column.name] = frame[column.name].fillna("").to_numpy(dtype=object)
@@ -198,7 +198,7 @@ def _made_up_rows(model: Any) -> pd.DataFrame:
     numbers[generator.random(numbers.shape) < 0.1] = np.nan
     frame = pd.DataFrame(numbers, columns=[column.name for column in model.schema_.numeric])
     for column in model.schema_.categorical:
-        choices = [*(column.categories or ()), "never seen", None]
+        choices = [*column.categories, "never seen", None]
         picked = generator.integers(len(choices), size=_CHECK_ROWS)
         frame[column.name] = pd.Series([choices[i] for i in picked], dtype=object)
     ordered: pd.DataFrame = frame[[column.name for column in model.schema_.columns]]
