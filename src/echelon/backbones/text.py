@@ -47,7 +47,7 @@ class LSTM(nn.Module):
         *,
         embedding: int = 128,
         hidden: int = 128,
-        pooling: Pooling = "max",
+        pooling: Pooling = "last",
         bidirectional: bool = False,
         dropout: float = 0.5,
         word_dropout: float = 0.1,

@@ -121,8 +121,8 @@ class TableSchema:
     def parts(self) -> tuple[str, ...]:
         """What rows consist of: some of "table" (numbers and categories), "text" and "image"."""
         kinds = {column.kind for column in self.columns}
-        has = {"table": bool(kinds & {"number", "category"}), **{k: k in kinds for k in KINDS[2:]}}
-        return tuple(part for part, present in has.items() if present)
+        has_table = bool(kinds & {"number", "category"})
+        return (*(["table"] if has_table else []), *(k for k in ("text", "image") if k in kinds))
 
     @classmethod
     def of(cls, table: Any, *, text: str | None = None, image: str | None = None) -> "TableSchema":

@@ -19,8 +19,8 @@ class Settings:
     fixed class-balanced order of the CORN paper's code. With `refit`, the held-out rows only choose
     the number of epochs, and the network is then trained anew on all rows for that many. `average`
     is the share that a running mean of the weights keeps at every step; it is what is validated
-    and what remains. 0 is the weights themselves. `warm_up` is the share of the steps in which a cosine
-    schedule rises.
+    and what remains. 0 is the weights themselves. `warm_up` is the share of the steps in which
+    a cosine schedule rises.
     """
 
     max_epochs: int
