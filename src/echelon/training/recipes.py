@@ -183,7 +183,7 @@ def media_settings(
     base = _default("mlp", num_rows, given.get("batch_size", _MEDIA_BATCH[kind]))
     epochs = _MEDIA_EPOCHS[kind]
     steps = max(1, math.ceil(num_rows / base.batch_size))
-    if kind in ("frozen", "resnet", "timm"):  # a few small pictures need more passes
+    if kind != "hf":  # few rows need more passes, but a pretrained encoder forgets in them
         epochs = min(100, max(epochs, math.ceil(_MIN_MEDIA_STEPS / steps)))
     settings = replace(
         base,
