@@ -91,11 +91,9 @@ class LSTM(nn.Module):
 
 def _turned(embedded: Tensor, inside: Tensor) -> Tensor:
     """Every text (n, longest, e) from its end to its start; what is behind it stays there."""
-    places = torch.arange(inside.shape[1], device=inside.device)
-    turned = (inside.sum(1, keepdim=True) - 1 - places).abs()  # behind the end: anything inside
-    return embedded.gather(
-        1, turned.clamp(max=inside.shape[1] - 1).unsqueeze(-1).expand_as(embedded)
-    )
+    places = inside.long().cumsum(1) - 1  # (n, longest); behind the end, that of the last token
+    turned = inside.sum(1, keepdim=True) - 1 - places
+    return embedded.gather(1, turned.unsqueeze(-1).expand(-1, -1, embedded.shape[-1]))
 
 
 class PretrainedText(nn.Module):

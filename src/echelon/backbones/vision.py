@@ -67,7 +67,7 @@ class SmallResNet(nn.Module):
     --------
     >>> network = SmallResNet(mean=(0.5,) * 3, std=(0.25,) * 3)
     >>> network(torch.zeros(2, 3, 16, 16, dtype=torch.uint8)).shape
-    torch.Size([2, 128])
+    torch.Size([2, 64])
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class SmallResNet(nn.Module):
         *,
         mean: Sequence[float],
         std: Sequence[float],
-        widths: Sequence[int] = (32, 64, 128),
+        widths: Sequence[int] = (16, 32, 64),
         blocks: int = 2,
         dropout: float = 0.0,
     ) -> None:

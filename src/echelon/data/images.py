@@ -167,14 +167,10 @@ def open_picture(cell: Any) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about sizes, which are judged here
-            opened = cell if isinstance(cell, Image.Image) else Image.open(cell)
-            if opened.width * opened.height > MAX_PIXELS:
-                raise BrokenImageError(
-                    f"image {_named(cell)} has {opened.width} x {opened.height} pixels, more than "
-                    f"{MAX_PIXELS:,}; make it smaller"
-                )
-            opened.load()
-            return _to_rgb(ImageOps.exif_transpose(opened))
+            if isinstance(cell, Image.Image):
+                return _to_rgb(ImageOps.exif_transpose(_loaded(cell, cell)))
+            with open(cell, "rb") as stream, Image.open(stream) as opened:
+                return _to_rgb(ImageOps.exif_transpose(_loaded(opened, cell)))
     except BrokenImageError:
         raise
     except FileNotFoundError:
@@ -183,6 +179,16 @@ def open_picture(cell: Any) -> Any:
         raise BrokenImageError(f"image {_named(cell)} is too large: {error}") from None
     except Exception as error:  # Pillow's readers raise almost anything on damaged files
         raise BrokenImageError(f"image {_named(cell)} cannot be read: {error}") from None
+
+
+def _loaded(opened: Any, cell: Any) -> Any:
+    if opened.width * opened.height > MAX_PIXELS:
+        raise BrokenImageError(
+            f"image {_named(cell)} has {opened.width} x {opened.height} pixels, more than "
+            f"{MAX_PIXELS:,}; make it smaller"
+        )
+    opened.load()
+    return opened
 
 
 def _named(cell: Any) -> str:
