@@ -166,13 +166,17 @@ def _read_weights(path: Path, network: nn.Module) -> Mapping[str, Tensor]:
     """Weights for all but the classifier, or an error that says what does not fit."""
     if not path.is_file():
         raise ValueError(f"there is no file of weights {path}")
-    if path.suffix == ".safetensors":
-        from safetensors.torch import load_file
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
 
-        found: Mapping[str, Tensor] = load_file(path)
-    else:
-        found = torch.load(path, map_location="cpu", weights_only=True)
-        found = found.get("state_dict", found)  # type: ignore[assignment]
+            found: Any = load_file(path)
+        else:
+            found = torch.load(path, map_location="cpu", weights_only=True)
+            found = found.get("state_dict", found)
+    except Exception as error:  # a damaged file, or one that holds more than tensors
+        reason = str(error).strip().split("\n")[0]
+        raise ValueError(f"the weights {path} cannot be read: {reason}") from None
     wanted = network.state_dict()
     fitting = {k: v for k, v in found.items() if k in wanted and v.shape == wanted[k].shape}
     missing = [name for name in wanted if name not in fitting]
