@@ -1,8 +1,8 @@
 """One ONNX graph from raw columns to exceedance, probabilities and label.
 
 Every column is an input of its own: numbers are a vector of doubles (NaN where missing), categories
-one of strings (empty where missing), so that a runtime needs nothing of their preprocessing outside.
-A text is its token ids (rows, tokens), -1 behind the end, and an image its pixels (rows, 3, h, w),
+one of strings (empty where missing), so that nothing of their preprocessing is needed outside. A
+text is its token ids (rows, tokens), -1 behind the end, and an image its pixels (rows, 3, h, w),
 whole numbers 0..255. The written file is checked against the model before it takes its place.
 """
 

@@ -50,6 +50,16 @@ class CurvePredictor:
     def _curves(self, X: Any) -> Iterator[RankCurve]:  # noqa: N803
         raise NotImplementedError
 
+    @property
+    def text_column(self) -> str | None:
+        """The column that holds texts, of a fitted model."""
+        return next((column.name for column in self.schema_.of_kind("text")), None)
+
+    @property
+    def image_column(self) -> str | None:
+        """The column that holds images, of a fitted model."""
+        return next((column.name for column in self.schema_.of_kind("image")), None)
+
     # ---- predicting --------------------------------------------------------------------------
 
     def predict_curve(self, X: Any) -> RankCurve:  # noqa: N803
@@ -220,8 +230,9 @@ class CurvePredictor:
     def export_onnx(self, path: str | Path) -> None:
         """Write one ONNX graph from raw columns to exceedance, probabilities and label.
 
-        Every column is an input, a vector of doubles or of strings. The file is checked against
-        the model with onnxruntime before it is kept. Needs the extra `onnx`.
+        Every column is an input: a vector of doubles or of strings, the token ids of a text (-1
+        behind its end), the pixels of an image. The file is checked against the model with
+        onnxruntime before it is kept. Needs the extra `onnx`.
         """
         check_is_fitted(self, "network_")
         from echelon.onnx_export import export_onnx

@@ -40,9 +40,9 @@ def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="there is no file of weights"):
         TimmBackbone("resnet18", **SCALE, weights=tmp_path / "gone")
     save_file({"conv1.weight": torch.zeros(1)}, tmp_path / "other.safetensors")
-    with pytest.raises(ValueError, match="lacks weights of this network: conv1.weight"):
+    with pytest.raises(ValueError, match=r"lacks weights of this network: conv1.weight"):
         TimmBackbone("resnet18", **SCALE, **NARROW, weights=tmp_path / "other.safetensors")
-    with pytest.raises(ValueError, match="timm cannot make 'resnet3456'.*near it are"):
+    with pytest.raises(ValueError, match=r"timm cannot make 'resnet3456'.*near it are"):
         TimmBackbone("resnet3456", **SCALE)
 
 
@@ -54,5 +54,5 @@ def test_a_hostile_file_of_weights_runs_nothing(tmp_path: Path) -> None:
             return (pytest.fail, ("code ran",))
 
     (tmp_path / "evil.pt").write_bytes(pickle.dumps(Evil()))
-    with pytest.raises(ValueError, match="evil.pt cannot be read"):
+    with pytest.raises(ValueError, match=r"evil.pt cannot be read"):
         TimmBackbone("resnet18", **SCALE, **NARROW, weights=tmp_path / "evil.pt")

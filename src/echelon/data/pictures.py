@@ -1,8 +1,8 @@
 """Generated pictures whose rank is a measurable quantity, with everything about it known.
 
-A picture shows a disc, somewhere and of some size, of which a sector is filled, on a noisy ground. The
-rank is the filled share with normal noise, cut at population quantiles. A predictor that measured
-the share without error would have the probabilities that are given: no predictor does better.
+A picture shows a disc, somewhere and of some size, of which a sector is filled, on a noisy ground.
+The rank is the filled share with normal noise, cut at population quantiles. A predictor that
+measured the share without error would have the probabilities that are given: none does better.
 """
 
 import math
@@ -122,7 +122,8 @@ def _population_quantiles(num_classes: int, noise: float) -> tuple[float, ...]:
 def _ndtr_integral(z: torch.Tensor) -> torch.Tensor:
     """The integral of the normal distribution function up to z."""
     density = torch.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
-    return z * torch.special.ndtr(z) + density
+    integral: torch.Tensor = z * torch.special.ndtr(z) + density
+    return integral
 
 
 def load_digits() -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

@@ -1,7 +1,7 @@
 """Reviews from a small grammar, with everything about them known.
 
-A review has one to five clauses about parts of a course. Each clause says how good that part was: an
-adjective with a value, an adverb that makes it stronger or weaker, and sometimes a negation that
+A review has one to five clauses about parts of a course. Each clause says how good that part was:
+an adjective with a value, an adverb that makes it stronger or weaker, and sometimes a negation that
 turns it round, so that counting words is not enough. The mean of the clauses is the score, the
 rank is the score with normal noise, cut at its population quantiles. As the text gives the score
 away, the probabilities of the best possible predictor are known exactly.
@@ -138,11 +138,11 @@ def _population_quantiles(num_classes: int, noise: float) -> tuple[float, ...]:
         sums = added
         scores += [total / count for total in sums]
         weights += [mass / _MOST_CLAUSES for mass in sums.values()]
-    points, mass = np.array(scores), np.array(weights)
+    points, share_of = np.array(scores), np.array(weights)
 
     def below(boundary: float) -> float:
         z = torch.from_numpy((boundary - points) / noise)
-        return float((torch.special.ndtr(z).numpy() * mass).sum())
+        return float((torch.special.ndtr(z).numpy() * share_of).sum())
 
     return tuple(_bisect(below, k / num_classes, noise) for k in range(1, num_classes))
 

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from echelon.data.tables import RawTable
 
+_PHRASE_WORDS = 8
+
 
 def hold_out(
     table: RawTable,
@@ -20,7 +22,8 @@ def hold_out(
     """Mark about `fraction` of the rows, (n,), each class in its share where that is possible.
 
     Rows of one group are marked together, and so are twins: rows that are equal in every column,
-    or that have the same text or the same image.
+    or that have the same image or the same text of at least eight words: a network remembers what
+    it has seen, whatever the numbers beside it. Shorter texts are phrases that anyone may write.
     At least one row is marked and at least one is not.
 
     Parameters
@@ -57,10 +60,7 @@ def hold_out(
     order = generator.permutation(num_units)
     order = order[np.argsort(ranks[first_row][order], kind="stable")]
     sizes = np.bincount(units, minlength=num_units)[order]
-    through = np.cumsum(sizes) * fraction + generator.random()
-    chosen = np.floor(through) > np.floor(
-        np.concatenate([[through[0] - sizes[0] * fraction], through[:-1]])
-    )
+    chosen = _systematic(sizes, fraction, float(generator.random()))
     if not chosen.any():
         chosen[generator.integers(num_units)] = True
     if chosen.all():
@@ -69,6 +69,21 @@ def hold_out(
     marked[order] = chosen
     held: NDArray[np.bool_] = marked[units]
     return held
+
+
+def _systematic(sizes: NDArray[np.int64], fraction: float, start: float) -> NDArray[np.bool_]:
+    """Which of the units to take, so that at any point about `fraction` of the rows are taken."""
+    if (sizes == 1).all():
+        through = np.arange(len(sizes) + 1) * fraction + start
+        return np.asarray(np.diff(np.floor(through)) > 0)
+    chosen = np.zeros(len(sizes), dtype=bool)
+    due = start - 0.5  # rows that are still to be taken
+    for i, size in enumerate(sizes.tolist()):
+        due += size * fraction
+        if due >= size / 2:
+            chosen[i] = True
+            due -= size
+    return chosen
 
 
 def folds(
@@ -94,8 +109,11 @@ def _units(table: RawTable, groups: Any) -> NDArray[np.int64]:
         if len(given) != len(table):
             raise ValueError(f"groups must have {len(table)} values, one a row; got {len(given)}")
         ties.append(given)
-    # A network remembers a text or a picture that it has seen, whatever the numbers beside it.
-    ties += [_same_cells(cells) for cells in (table.texts, table.images) if cells is not None]
+    if table.texts is not None:
+        short = np.array([len(text.split()) < _PHRASE_WORDS for text in table.texts])
+        ties.append(_same_cells(table.texts, alone=short))
+    if table.images is not None:
+        ties.append(_same_cells(table.images, alone=np.zeros(len(table), dtype=bool)))
     if len(ties) == 1:
         return ties[0]
     from scipy.sparse import coo_matrix
@@ -125,12 +143,10 @@ def _twins(table: RawTable) -> NDArray[np.int64]:
     return np.asarray(pd.factorize(hashed)[0], dtype=np.int64)
 
 
-def _same_cells(cells: NDArray[Any]) -> NDArray[np.int64]:
-    """Numbers 0.. of the different cells, (n,); an empty one is like no other."""
-    bits = _cell_bits(cells)
-    numbers = np.asarray(pd.factorize(bits)[0], dtype=np.int64)
-    empty = np.array([isinstance(cell, str) and not cell for cell in cells])
-    numbers[empty] = numbers.max(initial=0) + 1 + np.arange(empty.sum())
+def _same_cells(cells: NDArray[Any], alone: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Numbers 0.. of the different cells, (n,); those that are alone are like no other."""
+    numbers = np.asarray(pd.factorize(_cell_bits(cells))[0], dtype=np.int64)
+    numbers[alone] = numbers.max(initial=0) + 1 + np.arange(alone.sum())
     return np.asarray(pd.factorize(numbers)[0], dtype=np.int64)
 
 
