@@ -161,9 +161,7 @@ class PretrainedText(nn.Module):
             encoder = model.from_config(made, attn_implementation="eager")
         else:
             try:
-                encoder = model.from_pretrained(
-                    name, attn_implementation="eager", dtype=torch.float32
-                )
+                encoder = model.from_pretrained(name, attn_implementation="eager").float()
             except (OSError, ValueError) as error:
                 reason = str(error).strip().split("\n")[0]
                 raise ValueError(
