@@ -1,4 +1,4 @@
-"""The claims about texts and images: errors that are reached, and two processes that train as one."""
+"""The claims about texts and images: errors that are reached, two processes that train as one."""
 
 import os
 import subprocess
