@@ -20,10 +20,11 @@ from echelon._version import __version__
 from echelon.data.labels import Labels
 from echelon.data.tables import KINDS, Column, TableEncoder, TableSchema
 from echelon.estimators import OrdinalClassifier
+from echelon.methods import method as make_method
 from echelon.prediction import ConformalRows
 from echelon.training.checkpoints import read_whole, write_atomically
 from echelon.training.network import Calibration
-from echelon.training.preparation import Readers
+from echelon.training.preparation import Readers, make_network
 from echelon.training.recipes import Settings
 
 FORMAT_VERSION = 2
@@ -141,7 +142,8 @@ def _rebuild(tensors: dict[str, Tensor], document: dict[str, Any]) -> OrdinalCla
     )
     model.readers_, model.skipped_ = Readers.rebuild(document["readers"]), {}
     with torch.random.fork_rng():
-        model.network_ = model._make_network(encoder, model.readers_, model.settings_, num_classes)
+        chosen = make_method(model.method, num_classes, **model.settings_.method_options)
+        model.network_ = make_network(encoder, model.readers_, model.settings_, chosen)
     conformal = {
         name: tensors.pop(f"{_CONFORMAL}{name}").numpy()
         for name in ConformalRows._fields

@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from echelon.backbones.parts import options_by_part
-from echelon.backbones.tabular import output_size
 from echelon.curve import DECISIONS, RankCurve
 from echelon.data.images import OnBroken
 from echelon.data.inputs import Inputs
@@ -26,6 +25,7 @@ from echelon.evaluation import metrics
 from echelon.fitting import (
     Part,
     fingerprint,
+    given_part,
     memory_line,
     row_weights,
     split_rows,
@@ -47,7 +47,7 @@ from echelon.training.network import OrdinalNetwork
 from echelon.training.preparation import (
     CHUNK,
     Readers,
-    make_parts,
+    make_network,
     precomputed,
     read_schema,
     resolve_backbone,
@@ -239,7 +239,7 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
         whole, groups, skipped = without_broken(Part(table, ranks, every), groups, self.on_broken)
         held = None
         if X_val is not None:
-            held = self._given_validation(schema, labels, X_val, y_val)
+            held = given_part(schema, labels, X_val, y_val, self.on_broken)
         training, validation = split_rows(whole, held, self.validation_fraction, groups, seed)
         if not training.weight.any():
             raise ValueError("all training rows have a weight of 0: there is nothing to learn from")
@@ -287,20 +287,6 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
             del self.feature_names_in_
         return self
 
-    def _given_validation(
-        self,
-        schema: TableSchema,
-        labels: Labels,
-        X_val: Any,  # noqa: N803
-        y_val: Any,
-    ) -> Part:
-        if y_val is None:
-            raise ValueError("X_val needs y_val")
-        table, ranks = schema.read(X_val), labels.to_ranks(y_val)
-        require_same_length(len(table), len(ranks), "y_val")
-        part = Part(table, ranks, np.ones(len(ranks), dtype=np.float32))
-        return without_broken(part, None, self.on_broken)[0]
-
     def _make_settings(self, schema: TableSchema, num_rows: int) -> Settings:
         backbone = resolve_backbone(self.backbone, schema.parts)
         options = self.backbone_options
@@ -334,19 +320,8 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
         readers = Readers.of(table, settings)
         encoder = TableEncoder.of(table, schema, scaling=settings.scaling)
         torch.manual_seed(seed)
-        return self._make_network(encoder, readers, settings, labels.num_classes), readers
-
-    def _make_network(
-        self, encoder: TableEncoder, readers: Readers, settings: Settings, num_classes: int
-    ) -> OrdinalNetwork:
-        chosen = make_method(self.method, num_classes, **settings.method_options)
-        if isinstance(self.backbone, nn.Module):
-            backbone: nn.Module = copy.deepcopy(self.backbone)
-            size = output_size(backbone, encoder.num_features)
-        else:
-            backbone = make_parts(encoder, readers, settings)
-            size = cast(int, backbone.out_features)
-        return OrdinalNetwork(encoder, backbone, chosen, size)
+        chosen = make_method(self.method, labels.num_classes, **settings.method_options)
+        return make_network(encoder, readers, settings, chosen, self.backbone), readers
 
     def _train(
         self,

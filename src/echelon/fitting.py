@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from echelon.data.images import OnBroken, find_broken
 from echelon.data.labels import Labels
 from echelon.data.splits import hold_out
-from echelon.data.tables import RawTable
+from echelon.data.tables import RawTable, TableSchema
 from echelon.evaluation._arguments import as_weight
+from echelon.prediction import require_same_length
 from echelon.training.batches import Rows
 from echelon.training.recipes import Settings
 
@@ -32,6 +33,18 @@ class Part(NamedTuple):
     def rows(self, selected: Any) -> "Part":
         """Some of the rows."""
         return Part(self.table.rows(selected), self.ranks[selected], self.weight[selected])
+
+
+def given_part(
+    schema: TableSchema, labels: Labels, table: Any, y: Any, on_broken: OnBroken
+) -> Part:
+    """Validation rows that were given, each of weight 1."""
+    if y is None:
+        raise ValueError("X_val needs y_val")
+    read, ranks = schema.read(table), labels.to_ranks(y)
+    require_same_length(len(read), len(ranks), "y_val")
+    part = Part(read, ranks, np.ones(len(ranks), dtype=np.float32))
+    return without_broken(part, None, on_broken)[0]
 
 
 def row_weights(

@@ -4,9 +4,10 @@ Everything here is decided on the training rows and rebuilt from a saved model: 
 table (a part of the network), the tokenizer of the texts, and how pictures become pixels.
 """
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +19,7 @@ from echelon.backbones.parts import (
     make_text_backbone,
     part_of,
 )
-from echelon.backbones.tabular import make_backbone
+from echelon.backbones.tabular import make_backbone, output_size
 from echelon.backbones.text import PretrainedText
 from echelon.data.columns import single_column
 from echelon.data.images import (
@@ -32,6 +33,8 @@ from echelon.data.images import (
 from echelon.data.inputs import Inputs
 from echelon.data.tables import RawTable, TableEncoder, TableSchema
 from echelon.data.texts import PretrainedTokenizer, Tokenizer, WordTokenizer, rebuild_tokenizer
+from echelon.methods import Method
+from echelon.training.network import OrdinalNetwork
 from echelon.training.recipes import Settings
 
 CHUNK = 16_384  # rows of a table that are encoded at once
@@ -155,6 +158,19 @@ def resolve_backbone(backbone: Any, parts: tuple[str, ...]) -> Any:
         return "module"
     chosen = choose_backbones(backbone, parts)
     return chosen["table"] if parts == ("table",) else chosen
+
+
+def make_network(
+    encoder: TableEncoder, readers: Readers, settings: Settings, method: Method, own: Any = None
+) -> OrdinalNetwork:
+    """The network that the settings describe; `own` may be a backbone of the user's, copied."""
+    if isinstance(own, nn.Module):
+        backbone = copy.deepcopy(own)
+        return OrdinalNetwork(
+            encoder, backbone, method, output_size(backbone, encoder.num_features)
+        )
+    backbone = make_parts(encoder, readers, settings)
+    return OrdinalNetwork(encoder, backbone, method, cast(int, backbone.out_features))
 
 
 def make_parts(encoder: TableEncoder, readers: Readers, settings: Settings) -> nn.Module:
