@@ -49,6 +49,8 @@ bench: $(READY) ## time losses, training and prediction, and compare accuracy (a
 	$(BIN)/python benchmarks/floor.py
 	$(BIN)/python benchmarks/accuracy.py
 	$(BIN)/python benchmarks/experiments.py
+	$(BIN)/python benchmarks/text.py
+	$(BIN)/python benchmarks/images.py
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache

@@ -18,26 +18,29 @@ from torch import Tensor
 
 from echelon._version import __version__
 from echelon.data.labels import Labels
-from echelon.data.tables import Column, TableEncoder, TableSchema
+from echelon.data.tables import KINDS, Column, TableEncoder, TableSchema
 from echelon.estimators import OrdinalClassifier
+from echelon.methods import method as make_method
 from echelon.prediction import ConformalRows
 from echelon.training.checkpoints import read_whole, write_atomically
 from echelon.training.network import Calibration
+from echelon.training.preparation import Readers, make_network
 from echelon.training.recipes import Settings
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _KEY = "echelon_model"
 _CONFORMAL = "conformal."  # before the names of tensors that are not the network's
 _PARAMETERS = (
-    "method", "backbone", "classes", "recipe", "decision", "max_epochs", "batch_size",
-    "learning_rate", "weight_decay", "patience", "metric", "validation_fraction", "precision",
-    "method_options", "backbone_options", "settings",
+    "method", "backbone", "text", "image", "classes", "recipe", "decision", "max_epochs",
+    "batch_size", "learning_rate", "weight_decay", "patience", "metric", "validation_fraction",
+    "precision", "method_options", "backbone_options", "text_options", "image_options",
+    "on_broken", "settings",
 )  # fmt: skip
 
 
 def save(model: OrdinalClassifier, path: str | Path) -> None:
     """Write a fitted model to a file; see :meth:`OrdinalClassifier.save`."""
-    if not isinstance(model.backbone, str):
+    if not isinstance(model.backbone, (str, Mapping)):
         raise ValueError(
             "a model with a backbone of your own cannot be saved, as reading it back would have to "
             "run your code; save `model.network_.state_dict()` yourself, or use a named backbone"
@@ -67,8 +70,9 @@ def _describe(model: OrdinalClassifier) -> dict[str, Any]:
         "class_kind": model.labels_.classes.dtype.kind,
         "schema": {
             "named": model.schema_.named,
-            "columns": [[c.name, c.categories] for c in model.schema_.columns],
+            "columns": [[c.name, c.kind, c.categories] for c in model.schema_.columns],
         },
+        "readers": model.readers_.describe(model.network_),
         "encoder": {"scaling": encoder.scaling, "num_numeric": encoder.num_numeric},
         "settings": asdict(model.settings_),
         "parameters": parameters,
@@ -98,6 +102,12 @@ def load(path: str | Path) -> OrdinalClassifier:
             f"{document['format']}; this is {__version__}, which reads up to {FORMAT_VERSION}: "
             f"install a newer echelon"
         )
+    if document["format"] < FORMAT_VERSION:
+        raise ValueError(
+            f"{path} was written by echelon {document.get('echelon')} in format "
+            f"{document['format']}; this is {__version__}, which reads {FORMAT_VERSION}: fit the "
+            f"model anew"
+        )
     expected = document.pop("checksum", None)
     if expected != _checksum(tensors, document):
         raise ValueError(f"{path} was damaged or edited: its checksum does not fit")
@@ -113,28 +123,27 @@ def _rebuild(tensors: dict[str, Tensor], document: dict[str, Any]) -> OrdinalCla
         parameters["decision"] = np.array(parameters["decision"])
     model = OrdinalClassifier(**parameters)
     columns = tuple(
-        Column(str(name), None if categories is None else tuple(map(str, categories)))
-        for name, categories in document["schema"]["columns"]
+        Column(str(name), _checked_kind(kind), tuple(map(str, categories)))
+        for name, kind, categories in document["schema"]["columns"]
     )
     model.schema_ = TableSchema(columns, bool(document["schema"]["named"]))
     kind = {"b": bool, "i": np.int64, "f": np.float64, "O": object}[document["class_kind"]]
     model.labels_ = Labels(np.array(document["classes"], dtype=kind))
     num_classes = model.labels_.num_classes
     settings = dict(document["settings"])
-    options = settings["backbone_options"]
-    settings["backbone_options"] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in options.items()
-    }
+    settings["backbone_options"] = _with_tuples(settings["backbone_options"])
     model.settings_ = Settings(**settings)
     encoder = TableEncoder(
         int(document["encoder"]["num_numeric"]),
-        tuple(len(column.categories or ()) for column in model.schema_.categorical),
+        tuple(len(column.categories) for column in model.schema_.categorical),
         scaling=document["encoder"]["scaling"],
         kept=tensors["encoder.kept"].tolist(),
         indicators=tensors["encoder.indicators"].tolist(),
     )
+    model.readers_, model.skipped_ = Readers.rebuild(document["readers"]), {}
     with torch.random.fork_rng():
-        model.network_ = model._make_network(encoder, model.settings_, num_classes)
+        chosen = make_method(model.method, num_classes, **model.settings_.method_options)
+        model.network_ = make_network(encoder, model.readers_, model.settings_, chosen)
     conformal = {
         name: tensors.pop(f"{_CONFORMAL}{name}").numpy()
         for name in ConformalRows._fields
@@ -157,6 +166,19 @@ def _rebuild(tensors: dict[str, Tensor], document: dict[str, Any]) -> OrdinalCla
     if model.schema_.named:
         model.feature_names_in_ = np.array([c.name for c in columns], dtype=object)
     return model
+
+
+def _checked_kind(kind: Any) -> Any:
+    if kind not in KINDS:
+        raise ValueError(f"a column must be of a kind in {', '.join(KINDS)}; got {kind!r}")
+    return kind
+
+
+def _with_tuples(options: Any) -> Any:
+    """Options as they were before JSON, which has no tuples."""
+    if isinstance(options, dict):
+        return {name: _with_tuples(value) for name, value in options.items()}
+    return tuple(options) if isinstance(options, list) else options
 
 
 def _checked_conformal(arrays: dict[str, Any], num_classes: int) -> ConformalRows:

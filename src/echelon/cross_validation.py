@@ -11,9 +11,9 @@ from sklearn.utils import check_random_state
 from echelon.curve import RankCurve
 from echelon.data.labels import Labels
 from echelon.data.splits import folds as assign_folds
-from echelon.data.tables import TableSchema
 from echelon.estimators import OrdinalClassifier
 from echelon.prediction import require_same_length
+from echelon.training.preparation import read_schema
 
 
 def cross_val_curve(
@@ -49,7 +49,7 @@ def cross_val_curve(
     labels = Labels.of(y, model.classes)
     ranks = labels.to_ranks(y)
     seed = int(check_random_state(model.random_state).randint(2**31 - 1))
-    table = TableSchema.of(X).read(X)
+    table = read_schema(X, model.backbone, model.text, model.image).read(X)
     require_same_length(len(table), len(ranks), "y")
     number = assign_folds(table, folds, groups=groups, generator=np.random.default_rng(seed))
     weight = None if sample_weight is None else np.asarray(sample_weight)
@@ -70,4 +70,8 @@ def cross_val_curve(
 
 
 def _take(table: Any, rows: NDArray[np.int64]) -> Any:
-    return table.iloc[rows] if hasattr(table, "iloc") else np.asarray(table)[rows]
+    if hasattr(table, "iloc"):
+        return table.iloc[rows]
+    if isinstance(table, (list, tuple)):  # of texts or pictures, which an array would tear apart
+        return [table[row] for row in rows]
+    return np.asarray(table)[rows]

@@ -1,29 +1,36 @@
 """The scikit-learn estimator: a table and an ordered target in, a rank-consistent model out."""
 
 import copy
-import hashlib
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from echelon.backbones.tabular import make_backbone, output_size
+from echelon.backbones.parts import options_by_part
 from echelon.curve import DECISIONS, RankCurve
+from echelon.data.images import OnBroken
+from echelon.data.inputs import Inputs
 from echelon.data.labels import Labels
-from echelon.data.splits import hold_out
 from echelon.data.tables import RawTable, TableEncoder, TableSchema
 from echelon.evaluation import metrics
-from echelon.evaluation._arguments import as_weight
+from echelon.fitting import (
+    Part,
+    fingerprint,
+    given_part,
+    memory_line,
+    row_weights,
+    split_rows,
+    without_broken,
+)
 from echelon.methods import method as make_method
 from echelon.prediction import (
     CurvePredictor,
@@ -32,30 +39,41 @@ from echelon.prediction import (
     require_same_length,
     tune_cutpoints,
 )
+from echelon.training.batches import Rows, worker_count
 from echelon.training.checkpoints import CheckpointFolder
 from echelon.training.devices import make_fabric
-from echelon.training.loop import Rows, predict_curve, train
+from echelon.training.loop import predict_curve, train
 from echelon.training.network import OrdinalNetwork
+from echelon.training.preparation import (
+    CHUNK,
+    Readers,
+    make_network,
+    precomputed,
+    read_schema,
+    resolve_backbone,
+)
 from echelon.training.progress import epoch_bar
 from echelon.training.recipes import Settings, make_settings
 
-_CHUNK = 16_384  # rows that are encoded or predicted at once
-
-_EXACT_ROWS = 4096  # up to which predictions are computed in float64
-
-_Part = tuple[RawTable, NDArray[np.int64], NDArray[np.float32]]  # rows, their ranks and weights
+_EXACT_ROWS = 4096  # of a table, up to which predictions are computed in float64
 
 
 class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Ordinal regression on tables with a neural network.
+    """Ordinal regression with a neural network on tables, texts and images.
 
     Parameters
     ----------
     method : str
         One of ``echelon.METHODS``.
-    backbone : str or nn.Module
-        ``"mlp"``, ``"tabm"`` (an ensemble: slower and better), ``"linear"``, or a module of your
-        own from features (n, d) to (n, out).
+    backbone : str, mapping from part to str, or nn.Module
+        For tables ``"mlp"``, ``"tabm"`` (an ensemble: slower and better) or ``"linear"``, or a
+        module of your own from features (n, d) to (n, out); for texts ``"lstm"`` or
+        ``"hf:NAME-OR-FOLDER"``, a pretrained encoder; for images ``"resnet"``, for small ones, or
+        ``"timm:NAME"``. Rows of several parts have one each, whose features stand side by side:
+        ``{"table": "mlp", "text": "lstm", "image": "resnet"}``, which are also the defaults.
+    text, image : str, optional
+        The column that holds texts, and the one that holds images: paths, arrays or PIL images.
+        Where X is nothing but texts or images, the backbone's name says enough.
     classes : sequence, optional
         All labels, the lowest first. Needed for strings; any other label then raises.
     recipe : {"default", "paper"}
@@ -80,6 +98,16 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
     precision : str, optional
         As in lightning-fabric, such as ``"bf16-mixed"``.
     method_options, backbone_options : mapping, optional
+        Those of several backbones by part, as ``{"text": {"hidden": 64}}``.
+    text_options : mapping, optional
+        `max_tokens` and, for ``"lstm"``, `max_words` and `min_count`; see `echelon.data.texts`.
+    image_options : mapping, optional
+        `preprocessing` (``"own"``, ``"paper"``, ``"timm"``), `size` and every field of
+        :class:`echelon.data.images.PictureSettings`.
+    on_broken : {"raise", "skip"}
+        What a fit does about an image that cannot be read; `skipped_` has those that were skipped.
+    workers : int, optional
+        Threads that read images ahead of the network; as many as there are processors, up to 4.
     verbose : int
         0 is silent, 1 shows progress.
 
@@ -92,6 +120,7 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
     best_epoch_ : int or None
     cutpoints_ : array, shape (K-1,), or None
         Where the decision "kappa" cuts the expected rank.
+    skipped_ : dict from row to reason
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -107,8 +136,10 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
     def __init__(
         self,
         method: str = "corn",
-        backbone: str | nn.Module = "mlp",
+        backbone: str | Mapping[str, str] | nn.Module = "mlp",
         *,
+        text: str | None = None,
+        image: str | None = None,
         classes: Sequence[Any] | None = None,
         recipe: str = "default",
         decision: Decision = None,
@@ -126,11 +157,17 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
         precision: str | None = None,
         method_options: Mapping[str, Any] | None = None,
         backbone_options: Mapping[str, Any] | None = None,
+        text_options: Mapping[str, Any] | None = None,
+        image_options: Mapping[str, Any] | None = None,
+        on_broken: OnBroken = "raise",
+        workers: int | None = None,
         settings: Mapping[str, Any] | None = None,
         verbose: int = 0,
     ) -> None:
         self.method = method
         self.backbone = backbone
+        self.text = text
+        self.image = image
         self.classes = classes
         self.recipe = recipe
         self.decision = decision
@@ -148,6 +185,10 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
         self.precision = precision
         self.method_options = method_options
         self.backbone_options = backbone_options
+        self.text_options = text_options
+        self.image_options = image_options
+        self.on_broken = on_broken
+        self.workers = workers
         self.settings = settings
         self.verbose = verbose
 
@@ -186,48 +227,55 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
             raise ValueError("requires y to be passed, but the target y is None")
         generator = check_random_state(self.random_state)
         seed = int(generator.randint(2**31 - 1))
-        schema = TableSchema.of(X)
+        schema = read_schema(X, self.backbone, self.text, self.image)
         table = schema.read(X)
         labels = Labels.of(y, self.classes)
         ranks = labels.to_ranks(y)
         require_same_length(len(table), len(ranks), "y")
-        weight = self._weights(sample_weight, ranks, labels)
-        training, validation = self._split(
-            schema, table, ranks, weight, labels, groups, X_val, y_val, seed
-        )
-        if not training[2].any():
+        weight = row_weights(self.class_weight, sample_weight, ranks, labels)
+        weighted = weight is not None
+        every = np.ones(len(ranks), dtype=np.float32) if weight is None else weight
+        groups = None if groups is None else np.asarray(groups)
+        whole, groups, skipped = without_broken(Part(table, ranks, every), groups, self.on_broken)
+        held = None
+        if X_val is not None:
+            held = given_part(schema, labels, X_val, y_val, self.on_broken)
+        training, validation = split_rows(whole, held, self.validation_fraction, groups, seed)
+        if not training.weight.any():
             raise ValueError("all training rows have a weight of 0: there is nothing to learn from")
 
-        settings = self.training_settings(len(training[1]))
+        settings = self._make_settings(schema, len(training.ranks))
         check_decision(
             settings.decision if self.decision is None else self.decision, labels.num_classes
         )
-        encoder = TableEncoder.of(training[0], schema, scaling=settings.scaling)
         with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            network = self._make_network(encoder, settings, labels.num_classes)
-            weighted = weight is not None
-            rows = _encode(encoder, training, weighted)
-            validation_rows = None if validation is None else _encode(encoder, validation, weighted)
+            network, readers = self._build(training.table, schema, settings, labels, seed)
+            rows = _rows(readers, network, training, weighted)
+            validation_rows = (
+                None if validation is None else _rows(readers, network, validation, weighted)
+            )
             if self.verbose:
-                print(_memory_line(table, rows, network), file=sys.stderr)
+                print(memory_line(whole.table, rows, network), file=sys.stderr)
             progress = self._train(network, rows, validation_rows, settings, seed)
             cutpoints = None
             if validation_rows is not None:
-                held_out = predict_curve(network, validation_rows.features)
+                held_out = self._predicted(network, validation_rows.features)
                 probabilities = held_out.probabilities.double().cpu().numpy()
                 assert validation is not None
                 cutpoints = tune_cutpoints(
-                    validation[1], probabilities, validation[2] if weighted else None
+                    validation.ranks, probabilities, validation.weight if weighted else None
                 )
             if settings.refit and X_val is None and progress.best_epoch is not None:
-                network = self._refit(
-                    schema, labels, (table, ranks, weight), settings, seed, progress.best_epoch
-                )
+                # Train anew on all rows for the number of epochs that the held-out rows chose.
+                network, readers = self._build(whole.table, schema, settings, labels, seed)
+                rows = _rows(readers, network, whole, weighted)
+                fixed = replace(settings, max_epochs=progress.best_epoch)
+                self._train(network, rows, None, fixed, seed, "refit")
 
         self.schema_, self.labels_, self.network_, self.settings_ = (
             schema, labels, network, settings,
         )  # fmt: skip
+        self.readers_, self.skipped_ = readers, skipped
         self.cutpoints_, self.conformal_, self.calibration_summary_ = cutpoints, None, None
         self.classes_ = labels.classes
         self.history_ = progress.history
@@ -239,65 +287,16 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
             del self.feature_names_in_
         return self
 
-    def _weights(
-        self, sample_weight: ArrayLike | None, ranks: NDArray[np.int64], labels: Labels
-    ) -> NDArray[np.float32] | None:
-        weight = None
-        if sample_weight is not None:
-            given = as_weight(sample_weight, length=len(ranks))
-            weight = given.astype(np.float32)
-        if self.class_weight is None:
-            return weight
-        per_class = np.ones(labels.num_classes)
-        if isinstance(self.class_weight, str):
-            if self.class_weight != "balanced":
-                raise ValueError(
-                    f"class_weight must be 'balanced' or a mapping; got {self.class_weight!r}"
-                )
-            counts = np.bincount(ranks, weights=weight, minlength=labels.num_classes)
-            present = counts > 0
-            per_class[present] = counts.sum() / (present.sum() * counts[present])
-        else:
-            for label, value in self.class_weight.items():
-                per_class[labels.to_ranks([label])[0]] = value
-        by_rank = per_class[ranks].astype(np.float32)
-        return by_rank if weight is None else weight * by_rank
+    def training_settings(self, X: Any, num_rows: int | None = None) -> Settings:  # noqa: N803
+        """Every choice that a fit would make on such rows, or on so many of them."""
+        schema = read_schema(X, self.backbone, self.text, self.image)
+        return self._make_settings(schema, len(X) if num_rows is None else num_rows)
 
-    def _split(
-        self,
-        schema: TableSchema,
-        table: RawTable,
-        ranks: NDArray[np.int64],
-        weight: NDArray[np.float32] | None,
-        labels: Labels,
-        groups: Any,
-        X_val: Any,  # noqa: N803
-        y_val: Any,
-        seed: int,
-    ) -> tuple[_Part, _Part | None]:
-        every = np.ones(len(ranks), dtype=np.float32) if weight is None else weight
-        if X_val is not None:
-            if y_val is None:
-                raise ValueError("X_val needs y_val")
-            held = schema.read(X_val)
-            held_ranks = labels.to_ranks(y_val)
-            require_same_length(len(held), len(held_ranks), "y_val")
-            ones = np.ones(len(held_ranks), dtype=np.float32)
-            return (table, ranks, every), (held, held_ranks, ones)
-        if self.validation_fraction == 0:
-            return (table, ranks, every), None
-        marked = hold_out(
-            table, ranks, self.validation_fraction, groups=groups,
-            generator=np.random.default_rng(seed),
-        )  # fmt: skip
-        validation = (table.rows(marked), ranks[marked], every[marked])
-        if not validation[2].any():
-            validation = (validation[0], validation[1], np.ones_like(validation[2]))
-        return (table.rows(~marked), ranks[~marked], every[~marked]), validation
-
-    def training_settings(self, num_rows: int) -> Settings:
-        """Every choice that a fit on so many rows would make."""
-        name = self.backbone if isinstance(self.backbone, str) else "module"
+    def _make_settings(self, schema: TableSchema, num_rows: int) -> Settings:
+        backbone = resolve_backbone(self.backbone, schema.parts)
+        options = self.backbone_options
+        if not isinstance(backbone, str):
+            options = options_by_part(options or {}, cast(Any, self.backbone), schema.parts)
         overrides = {
             "max_epochs": self.max_epochs,
             "batch_size": self.batch_size,
@@ -306,7 +305,9 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
             "patience": self.patience,
             "metric": self.metric,
             "precision": self.precision,
-            "backbone_options": self.backbone_options,
+            "backbone_options": options,
+            "text_options": self.text_options,
+            "image_options": self.image_options,
             "method_options": self.method_options,
             # Costs and cut-points apply to the finished model; the recipe's rule serves until then.
             "decision": self.decision if str(self.decision) in DECISIONS else None,
@@ -315,43 +316,17 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
         known = sorted(metrics.OF_LABELS | metrics.OF_PROBABILITIES)
         if self.metric is not None and self.metric not in known:
             raise ValueError(f"metric must be one of {', '.join(known)}; got {self.metric!r}")
-        return make_settings(self.recipe, self.method, name, num_rows, overrides)
+        return make_settings(self.recipe, self.method, backbone, num_rows, overrides)
 
-    def _make_network(
-        self, encoder: TableEncoder, settings: Settings, num_classes: int
-    ) -> OrdinalNetwork:
-        chosen = make_method(self.method, num_classes, **settings.method_options)
-        if isinstance(self.backbone, nn.Module):
-            backbone: nn.Module = copy.deepcopy(self.backbone)
-            size = output_size(backbone, encoder.num_features)
-        else:
-            backbone = make_backbone(
-                settings.backbone,
-                encoder.num_features,
-                encoder.num_scaled,
-                settings.backbone_options,
-            )
-            size = cast(int, backbone.out_features)
-        return OrdinalNetwork(encoder, backbone, chosen, size)
-
-    def _refit(
-        self,
-        schema: TableSchema,
-        labels: Labels,
-        everything: tuple[RawTable, NDArray[np.int64], NDArray[np.float32] | None],
-        settings: Settings,
-        seed: int,
-        epochs: int,
-    ) -> OrdinalNetwork:
-        """Train anew on all rows for the number of epochs that the held-out rows chose."""
-        table, ranks, weight = everything
+    def _build(
+        self, table: RawTable, schema: TableSchema, settings: Settings, labels: Labels, seed: int
+    ) -> tuple[OrdinalNetwork, Readers]:
+        """A fresh network, and the readers of its texts and images, for training rows."""
+        readers = Readers.of(table, settings)
         encoder = TableEncoder.of(table, schema, scaling=settings.scaling)
         torch.manual_seed(seed)
-        network = self._make_network(encoder, settings, labels.num_classes)
-        every = np.ones(len(ranks), dtype=np.float32) if weight is None else weight
-        rows = _encode(encoder, (table, ranks, every), weight is not None)
-        self._train(network, rows, None, replace(settings, max_epochs=epochs), seed, "refit")
-        return network
+        chosen = make_method(self.method, labels.num_classes, **settings.method_options)
+        return make_network(encoder, readers, settings, chosen, self.backbone), readers
 
     def _train(
         self,
@@ -365,8 +340,8 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
         fabric = make_fabric(self.device, settings.precision)
         folder = None
         if self.checkpoint_dir is not None:
-            fingerprint = _fingerprint(self.method, settings, rows, seed)
-            folder = CheckpointFolder(Path(self.checkpoint_dir) / stage, fingerprint)
+            mark = fingerprint(self.method, settings, rows, seed)
+            folder = CheckpointFolder(Path(self.checkpoint_dir) / stage, mark)
         title = stage or "fit"
         with epoch_bar(title, settings.max_epochs, shown=bool(self.verbose)) as report:
             return train(
@@ -378,38 +353,30 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
                 fabric=fabric,
                 folder=folder,
                 on_epoch=report,
+                workers=worker_count(rows.features, self.workers),
             )
 
     # ---- predicting --------------------------------------------------------------------------
+
+    def _predicted(self, network: OrdinalNetwork, features: torch.Tensor | Inputs) -> RankCurve:
+        return predict_curve(network, features, worker_count(features, self.workers))
 
     @torch.no_grad()
     def _curves(self, X: Any) -> Iterator[RankCurve]:  # noqa: N803
         check_is_fitted(self, "network_")
         table = self.schema_.read(X)
         network = self.network_.eval()
+        if self.schema_.parts != ("table",):
+            inputs = self.readers_.inputs(table, cast(TableEncoder, network.encoder))
+            yield self._predicted(network, inputs)
+            return
         if len(table) <= _EXACT_ROWS:
             # In float32 the rounding of a row depends on how many are multiplied with it.
             network = copy.deepcopy(network).double()
         like = next(network.head.parameters())
-        for numbers, codes in table.chunks(_CHUNK):
+        for numbers, codes in table.chunks(CHUNK):
             features = network.encoder(numbers.to(like.device), codes.to(like.device))
             yield network.curve(network(features.to(like.dtype)))
-
-    def coefficients(self) -> dict[str, float]:
-        """What each feature adds to the score of a linear cumulative model (`clm`, `linear`).
-
-        The features are as the encoder gives them, scaled; a larger score means a higher rank.
-        """
-        check_is_fitted(self, "network_")
-        if (self.method, self.settings_.backbone) != ("clm", "linear"):
-            raise ValueError(
-                f"coefficients belong to method='clm' with backbone='linear'; this is "
-                f"{self.method!r} with {self.settings_.backbone!r}"
-            )
-        names = cast(TableEncoder, self.network_.encoder).feature_names(self.schema_)
-        score = cast(nn.Linear, self.network_.head.score)
-        weight = score.weight.detach().cpu().double().reshape(-1)
-        return dict(zip(names, weight.tolist(), strict=True))
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file that can be opened safely anywhere, with :func:`echelon.load`.
@@ -422,32 +389,11 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
         save(self, path)
 
 
-def _encode(encoder: TableEncoder, part: _Part, weighted: bool) -> Rows:
-    table, ranks, weight = part
-    features = torch.empty(len(table), encoder.num_features)
-    start = 0
-    for numbers, codes in table.chunks(_CHUNK):
-        features[start : start + len(numbers)] = encoder(numbers, codes)
-        start += len(numbers)
-    return Rows(features, torch.from_numpy(ranks), torch.from_numpy(weight) if weighted else None)
-
-
-def _memory_line(table: RawTable, rows: Rows, network: nn.Module) -> str:
-    """What a fit holds at once: the table, its features, and the network with its optimiser."""
-    raw = table.numbers.nbytes + table.codes.nbytes
-    features = sum(t.nbytes for t in (rows.features, rows.ranks, rows.weight) if t is not None)
-    # parameters, gradients, two moments, and the best epoch
-    parameters = 5 * sum(parameter.nbytes for parameter in network.parameters())
-    total = (2 * raw + features + parameters) / 2**20  # the split copies the table once
-    return f"{len(table):,} rows, {rows.features.shape[1]} features: about {total:,.0f} MiB"
-
-
-def _fingerprint(method: str, settings: Settings, rows: Rows, seed: int) -> str:
-    """Of everything that decides how a run goes."""
-    document = json.dumps([method, asdict(settings), seed], default=str, sort_keys=True)
-    digest = hashlib.sha256(document.encode())
-    digest.update(rows.features.numpy().tobytes())
-    digest.update(rows.ranks.numpy().tobytes())
-    if rows.weight is not None:
-        digest.update(rows.weight.numpy().tobytes())
-    return digest.hexdigest()
+def _rows(readers: Readers, network: OrdinalNetwork, part: Part, weighted: bool) -> Rows:
+    """What the loop trains on."""
+    features = readers.inputs(part.table, cast(TableEncoder, network.encoder))
+    return Rows(
+        precomputed(network, features),
+        torch.from_numpy(part.ranks),
+        torch.from_numpy(part.weight) if weighted else None,
+    )

@@ -1,8 +1,9 @@
 """One ONNX graph from raw columns to exceedance, probabilities and label.
 
-Every column of the table is an input of its own, a vector of numbers (double, NaN where missing) or
-of strings (empty where missing), so that a runtime needs nothing of the preprocessing outside. The
-written file is checked against the model before it takes its place.
+Every column is an input of its own: numbers are a vector of doubles (NaN where missing), categories
+one of strings (empty where missing), so that nothing of their preprocessing is needed outside. A
+text is its token ids (rows, tokens), -1 behind the end, and an image its pixels (rows, 3, h, w),
+whole numbers 0..255. The written file is checked against the model before it takes its place.
 """
 
 import os
@@ -15,25 +16,38 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from echelon.data.tables import TableSchema
 from echelon.training.network import OrdinalNetwork
 
 _TOLERANCE = 1e-5
 _CHECK_ROWS = 64
 _OPSET = 18
+_PREFIX = "echelon_"  # of names inside the graph, which columns may not have
 
 
-class _FromRawTable(nn.Module):
-    """Numbers (n, p) and codes (n, q) to exceedance, probabilities and rank."""
+class _FromRawRows(nn.Module):
+    """Numbers (n, p), codes (n, q), token ids and pixels to exceedance, probabilities and rank."""
 
     def __init__(self, network: OrdinalNetwork, decision: str | Tensor) -> None:
         super().__init__()
         self.network = network
         self.decision = decision
 
-    def forward(self, numbers: Tensor, codes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(
+        self,
+        numbers: Tensor | None = None,
+        codes: Tensor | None = None,
+        text: Tensor | None = None,
+        image: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
         network = self.network
-        curve = network.curve(network(network.encoder(numbers, codes)))
+        features: Tensor | dict[str, Tensor]
+        if text is None and image is None:
+            features = network.encoder(numbers, codes)
+        else:
+            table = None if numbers is None else network.encoder(numbers, codes)
+            parts = {"table": table, "text": text, "image": image}
+            features = {part: tensor for part, tensor in parts.items() if tensor is not None}
+        curve = network.curve(network(features))
         return curve.exceedance, curve.probabilities, curve.label(self.decision)
 
 
@@ -49,7 +63,7 @@ def export_onnx(model: Any, path: str | Path) -> None:
         ) from None
     path = Path(path)
     core = _export_core(model)
-    whole = _with_raw_columns(core, model.schema_, model.classes_)
+    whole = _with_raw_columns(core, model)
     onnx.checker.check_model(whole)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
@@ -66,42 +80,57 @@ def export_onnx(model: Any, path: str | Path) -> None:
 def _export_core(model: Any) -> Any:
     import warnings
 
-    module = _FromRawTable(model.network_, model.decision_rule()).eval().cpu()
-    numbers = torch.zeros(3, len(model.schema_.numeric), dtype=torch.float64)
-    codes = torch.zeros(3, len(model.schema_.categorical), dtype=torch.int64)
+    module = _FromRawRows(model.network_, model.decision_rule()).eval().cpu()
     rows = torch.export.Dim("rows", min=1)
+    example: dict[str, Tensor] = {}
+    shapes: dict[str, dict[int, Any]] = {}
+    if "table" in model.schema_.parts:
+        example["numbers"] = torch.zeros(3, len(model.schema_.numeric), dtype=torch.float64)
+        example["codes"] = torch.zeros(3, len(model.schema_.categorical), dtype=torch.int64)
+        shapes = {"numbers": {0: rows}, "codes": {0: rows}}
+    if "text" in model.schema_.parts:
+        longest = torch.export.Dim("tokens", min=1, max=model.readers_.tokenizer.max_tokens)
+        example["text"] = torch.ones(3, 7, dtype=torch.int64)
+        shapes["text"] = {0: rows, 1: longest}
+    if "image" in model.schema_.parts:
+        size = model.readers_.pictures.crop
+        example["image"] = torch.zeros(3, 3, size, size, dtype=torch.uint8)
+        shapes["image"] = {0: rows}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter's own
         program = torch.onnx.export(
             module,
-            (numbers, codes),
+            kwargs=example,
             dynamo=True,
             verbose=False,
             opset_version=_OPSET,
-            input_names=["numbers", "codes"],
+            input_names=[f"{_PREFIX}{name}" for name in example],
             output_names=["exceedance", "probabilities", "rank"],
-            dynamic_shapes={"numbers": {0: rows}, "codes": {0: rows}},
+            dynamic_shapes=shapes,
         )
     assert program is not None
     return program.model_proto
 
 
-def _with_raw_columns(core: Any, schema: TableSchema, classes: NDArray[Any]) -> Any:
+def _with_raw_columns(core: Any, model: Any) -> Any:
     """Put a column of its own before every number and code, and labels behind the ranks."""
     from onnx import TensorProto, helper
 
     nodes, inputs, initial = [], [], []
-    axis = helper.make_tensor("echelon_axis", TensorProto.INT64, [1], [1])
-    initial.append(axis)
-    stacks: dict[str, list[str]] = {"numbers": [], "codes": []}
-    for i, column in enumerate(schema.columns):
-        is_number = column.categories is None
+    stacks: dict[str, list[str]] = {f"{_PREFIX}numbers": [], f"{_PREFIX}codes": []}
+    for i, column in enumerate(model.schema_.columns):
+        if column.kind in ("text", "image"):
+            element, shape = _media_input(column.kind, model)
+            inputs.append(helper.make_tensor_value_info(column.name, element, shape))
+            nodes.append(helper.make_node("Identity", [column.name], [_PREFIX + column.kind]))
+            continue
+        is_number = column.kind == "number"
         element = TensorProto.DOUBLE if is_number else TensorProto.STRING
         inputs.append(helper.make_tensor_value_info(column.name, element, ["rows"]))
         source = column.name
         if not is_number:
             source = f"echelon_code_{i}"
-            known = list(column.categories or ())
+            known = list(column.categories)
             nodes.append(
                 helper.make_node(
                     "LabelEncoder",
@@ -114,14 +143,16 @@ def _with_raw_columns(core: Any, schema: TableSchema, classes: NDArray[Any]) -> 
                 )
             )
         nodes.append(helper.make_node("Unsqueeze", [source, "echelon_axis"], [f"echelon_2d_{i}"]))
-        stacks["numbers" if is_number else "codes"].append(f"echelon_2d_{i}")
+        stacks[_PREFIX + ("numbers" if is_number else "codes")].append(f"echelon_2d_{i}")
+    if any(stacks.values()):
+        initial.append(helper.make_tensor("echelon_axis", TensorProto.INT64, [1], [1]))
     used = {name for node in core.graph.node for name in node.input}
     for name, columns in stacks.items():
         if columns and name in used:
             nodes.append(helper.make_node("Concat", columns, [name], axis=1))
         elif name in used:
             raise ValueError(f"the exported network reads {name}, of which the table has none")
-    label, kind = _label_node(classes)
+    label, kind = _label_node(model.classes_)
     outputs = [value for value in core.graph.output if value.name != "rank"]
     outputs.append(helper.make_tensor_value_info("label", kind, ["rows"]))
     graph = helper.make_graph(
@@ -138,6 +169,15 @@ def _with_raw_columns(core: Any, schema: TableSchema, classes: NDArray[Any]) -> 
     )
     whole.producer_name = "echelon"
     return whole
+
+
+def _media_input(kind: str, model: Any) -> tuple[int, list[str | int]]:
+    from onnx import TensorProto
+
+    if kind == "text":
+        return TensorProto.INT64, ["rows", "tokens"]
+    size = model.readers_.pictures.crop
+    return TensorProto.UINT8, ["rows", 3, size, size]
 
 
 def _label_node(classes: NDArray[Any]) -> tuple[Any, int]:
@@ -164,9 +204,13 @@ def _label_node(classes: NDArray[Any]) -> tuple[Any, int]:
 def _compare(session: Any, model: Any) -> None:
     """Run made-up rows, with missing and unknown values, through both."""
     frame = _made_up_rows(model)
+    inputs = model.readers_.inputs(model.schema_.read(frame), model.network_.encoder)
+    taken = {} if isinstance(inputs, Tensor) else inputs.take(np.arange(len(frame)))
     columns = {}
     for column in model.schema_.columns:
-        if column.categories is None:
+        if column.kind in taken:
+            columns[column.name] = taken[column.kind].numpy()
+        elif column.kind == "number":
             columns[column.name] = frame[column.name].to_numpy(dtype=np.float64)
         else:
             columns[column.name] = frame[column.name].fillna("").to_numpy(dtype=object)
@@ -187,6 +231,13 @@ def _compare(session: Any, model: Any) -> None:
             )
 
 
+def _made_up_texts(model: Any, generator: np.random.Generator) -> list[str]:
+    words = getattr(model.readers_.tokenizer, "words", ("good", "bad", "not", "a", "course"))
+    choices = [*words[:200], "neverseen"]
+    lengths = generator.integers(0, 30, size=_CHECK_ROWS)
+    return [" ".join(generator.choice(choices, size=length)) for length in lengths]
+
+
 def _made_up_rows(model: Any) -> pd.DataFrame:
     generator = np.random.default_rng(0)
     encoder = model.network_.encoder
@@ -198,8 +249,14 @@ def _made_up_rows(model: Any) -> pd.DataFrame:
     numbers[generator.random(numbers.shape) < 0.1] = np.nan
     frame = pd.DataFrame(numbers, columns=[column.name for column in model.schema_.numeric])
     for column in model.schema_.categorical:
-        choices = [*(column.categories or ()), "never seen", None]
+        choices = [*column.categories, "never seen", None]
         picked = generator.integers(len(choices), size=_CHECK_ROWS)
         frame[column.name] = pd.Series([choices[i] for i in picked], dtype=object)
+    for column in model.schema_.of_kind("text"):
+        frame[column.name] = _made_up_texts(model, generator)
+    for column in model.schema_.of_kind("image"):
+        size = model.readers_.pictures.crop
+        pixels = generator.integers(256, size=(_CHECK_ROWS, size, size, 3), dtype=np.uint8)
+        frame[column.name] = pd.Series(list(pixels), dtype=object)
     ordered: pd.DataFrame = frame[[column.name for column in model.schema_.columns]]
     return ordered

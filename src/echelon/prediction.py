@@ -7,16 +7,17 @@ subclass fits, and gives `_curves(X)`, the curves of its input one part after th
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
+from torch import Tensor, nn
 
 from echelon.curve import DECISIONS, RankCurve
 from echelon.data.labels import Labels
+from echelon.data.tables import TableSchema
 from echelon.evaluation import calibration as calibrating
 from echelon.evaluation import conformal
 from echelon.evaluation.cutpoints import fit_cutpoints
@@ -37,7 +38,9 @@ class CurvePredictor:
     """The predicting half of an estimator."""
 
     decision: Decision
+    method: str
     labels_: Labels
+    schema_: TableSchema
     network_: OrdinalNetwork
     settings_: Settings
     cutpoints_: NDArray[np.float64] | None
@@ -46,6 +49,16 @@ class CurvePredictor:
 
     def _curves(self, X: Any) -> Iterator[RankCurve]:  # noqa: N803
         raise NotImplementedError
+
+    @property
+    def text_column(self) -> str | None:
+        """The column that holds texts, of a fitted model."""
+        return next((column.name for column in self.schema_.of_kind("text")), None)
+
+    @property
+    def image_column(self) -> str | None:
+        """The column that holds images, of a fitted model."""
+        return next((column.name for column in self.schema_.of_kind("image")), None)
 
     # ---- predicting --------------------------------------------------------------------------
 
@@ -196,13 +209,30 @@ class CurvePredictor:
             raise ValueError("there are no rows")
         return ranks
 
+    def coefficients(self) -> dict[str, float]:
+        """What each feature adds to the score of a linear cumulative model (`clm`, `linear`).
+
+        The features are as the encoder gives them, scaled; a larger score means a higher rank.
+        """
+        check_is_fitted(self, "network_")
+        if (self.method, self.settings_.backbone) != ("clm", "linear"):
+            raise ValueError(
+                f"coefficients belong to method='clm' with backbone='linear'; this is "
+                f"{self.method!r} with {self.settings_.backbone!r}"
+            )
+        names = cast(Any, self.network_.encoder).feature_names(self.schema_)
+        score = cast(nn.Linear, self.network_.head.score)
+        weight = score.weight.detach().cpu().double().reshape(-1)
+        return dict(zip(names, weight.tolist(), strict=True))
+
     # ---- files -------------------------------------------------------------------------------
 
     def export_onnx(self, path: str | Path) -> None:
         """Write one ONNX graph from raw columns to exceedance, probabilities and label.
 
-        Every column is an input, a vector of doubles or of strings. The file is checked against
-        the model with onnxruntime before it is kept. Needs the extra `onnx`.
+        Every column is an input: a vector of doubles or of strings, the token ids of a text (-1
+        behind its end), the pixels of an image. The file is checked against the model with
+        onnxruntime before it is kept. Needs the extra `onnx`.
         """
         check_is_fitted(self, "network_")
         from echelon.onnx_export import export_onnx

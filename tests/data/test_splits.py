@@ -57,3 +57,14 @@ def test_missing_values_and_signed_zeros_are_equal() -> None:
 def test_wrong_fraction() -> None:
     with pytest.raises(ValueError, match=r"between 0 and 1; got 1\.5"):
         hold_out(make_table(9, 9), np.zeros(9, int), 1.5, generator=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 20])
+@pytest.mark.parametrize("fraction", [0.05, 0.2, 0.5])
+def test_groups_of_any_size_are_held_out_in_their_share(size: int, fraction: float) -> None:
+    table = RawTable(np.arange(2000.0)[:, None], np.zeros((2000, 0), np.int64))
+    groups, ranks = np.arange(2000) // size, np.arange(2000) // size % 4
+    held = hold_out(table, ranks, fraction, groups=groups, generator=np.random.default_rng(0))
+    assert abs(held.mean() - fraction) <= max(0.005, size / 2000)
+    for rank in range(4):
+        assert abs(held[ranks == rank].mean() - fraction) <= 4 * size / 2000 + 0.005

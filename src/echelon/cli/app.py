@@ -16,6 +16,13 @@ app = typer.Typer(
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Data = Annotated[Path, typer.Argument(help="A CSV or Parquet file.")]
 Model = Annotated[Path, typer.Argument(help="A model that `echelon fit` wrote.")]
+ImageFolder = Annotated[
+    Path | None,
+    typer.Option(help="Where relative paths of images start; without it, beside the table."),
+]
+OnBroken = Annotated[
+    str, typer.Option(help="raise, or skip: leave rows out whose images cannot be read.")
+]
 Decision = Annotated[
     str | None,
     typer.Option(help="median, mean, mode, kappa, or a CSV file with a matrix of costs."),

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from echelon.cli.app import AsJson, Data, Decision, Model, app
+from echelon.cli.app import AsJson, Data, Decision, ImageFolder, Model, OnBroken, app
 from echelon.cli.launching import Devices, is_first_process, share_devices
 from echelon.cli.reading import (
     held_out_rows,
+    locate_images,
     parts,
     plain,
     read_decision,
@@ -18,6 +19,7 @@ from echelon.cli.reading import (
     require_column,
     split_names,
     typed_classes,
+    without_broken_images,
 )
 
 
@@ -35,7 +37,18 @@ def fit(
         str | None, typer.Option(help="A column of groups that stay on one side of a split.")
     ] = None,
     method: Annotated[str, typer.Option(help="A name that `echelon methods` lists.")] = "corn",
-    backbone: Annotated[str, typer.Option(help="mlp, tabm or linear.")] = "mlp",
+    backbone: Annotated[
+        str,
+        typer.Option(
+            help="mlp, tabm or linear; lstm or hf:NAME for texts; resnet or timm:NAME for images."
+        ),
+    ] = "mlp",
+    text: Annotated[str | None, typer.Option(help="The column that holds texts.")] = None,
+    image: Annotated[
+        str | None, typer.Option(help="The column that holds paths of images.")
+    ] = None,
+    image_folder: ImageFolder = None,
+    on_broken: OnBroken = "raise",
     recipe: Annotated[str, typer.Option(help="default or paper.")] = "default",
     decision: Decision = None,
     class_weight: Annotated[
@@ -58,9 +71,14 @@ def fit(
     devices: Devices = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a model on a table.
+    """Fit a model on a table, with texts and images in it or without.
+
+    Every part of the rows has a network of its own: --backbone names one, the others are mlp, lstm
+    and resnet.
 
     Example: echelon fit wine.csv --target quality --out wine.echelon
+
+    Example: echelon fit reviews.csv --target Rating --text Review --backbone lstm --out m.echelon
     """
     share_devices(devices)
     from echelon.data.labels import Labels
@@ -75,8 +93,14 @@ def fit(
     frame = read_table(data)
     dropped = split_names(drop)
     special = [name for name in (target, weight, group) if name is not None]
-    for name in (*special, *dropped):
+    media = [name for name in (text, image) if name is not None]
+    for name in (*special, *dropped, *media):
         require_column(frame, name, data)
+    for name in media:
+        if name in (*special, *dropped):
+            raise ValueError(f"the column {name!r} cannot be both a text or image and left out")
+    frame = locate_images(frame, image, data, image_folder)
+    frame, skipped = without_broken_images(frame, image, on_broken)
     features = frame.drop(columns=list({*special, *dropped}))
     given = typed_classes(split_names(classes), frame[target]) if classes else None
     # Of all rows, as a class may be among the held-out ones alone.
@@ -87,12 +111,16 @@ def fit(
         if share is not None
     }
     groups = None if group is None else frame[group].to_numpy()
-    masks = held_out_rows(features, frame[target], known, list(kept.values()), groups, seed)
+    masks = held_out_rows(
+        features, frame[target], known, list(kept.values()), groups, seed, text=text, image=image
+    )
     rows, held = masks[-1], dict(zip(kept, masks[:-1], strict=True))
     checkpoints = out.with_name(f"{out.name}.checkpoints")
     model = OrdinalClassifier(
         method=method,
         backbone=backbone,
+        text=text,
+        image=image,
         classes=known,
         recipe=recipe,
         decision=read_decision(decision),
@@ -120,6 +148,7 @@ def fit(
     summary = {
         "model": str(out),
         "rows": len(frame),
+        "skipped": skipped,
         "classes": model.classes_.tolist(),
         "best_epoch": model.best_epoch_,
         "history": model.history_,
@@ -130,6 +159,8 @@ def fit(
         print(json.dumps(summary))
     else:
         print(f"wrote {out}: {len(frame):,} rows, classes {plain(model.classes_.tolist())}")
+        if skipped:
+            print(f"  {skipped:,} rows left out, as their images cannot be read")
         if summary["calibration"] is not None:
             before, after = (summary["calibration"][when] for when in ("before", "after"))
             for name, value in before.items():
@@ -144,6 +175,8 @@ def predict(
     data: Data,
     out: Annotated[Path, typer.Option(help="The CSV file to write.")],
     decision: Decision = None,
+    image_folder: ImageFolder = None,
+    on_broken: OnBroken = "raise",
     coverage: Annotated[
         float | None,
         typer.Option(help="Add intervals that contain the truth with this probability."),
@@ -153,7 +186,8 @@ def predict(
     """Predict label and probabilities of every row, a part of the file at a time.
 
     A model that was fitted with --conformal also gives the interval, lower to upper, for a
-    coverage of 0.9 unless told otherwise.
+    coverage of 0.9 unless told otherwise. With --on-broken skip, rows whose images cannot be read
+    are empty in the output.
 
     Example: echelon predict wine.echelon new.csv --out predictions.csv
     """
@@ -166,28 +200,34 @@ def predict(
     chosen = read_decision(decision)
     if coverage is None and fitted.conformal_ is not None:
         coverage = 0.9
-    rows = 0
+    image = fitted.image_column
+    rows = skipped = 0
     partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
     try:
         with open(partial, "w", newline="", encoding="utf-8") as stream:
             for part in parts(data):
-                curve = fitted.predict_curve(part)
+                located = locate_images(part, image, data, image_folder)
+                readable, unread = without_broken_images(located, image, on_broken)
+                curve = fitted.predict_curve(readable)
                 probabilities = curve.probabilities.double().cpu().numpy()
-                table = pd.DataFrame(probabilities, columns=columns)
+                table = pd.DataFrame(probabilities, columns=columns, index=readable.index)
                 table.insert(0, "prediction", fitted.label(curve, chosen))
                 if coverage is not None:
                     ends = fitted.interval_ranks(probabilities, coverage)
                     for i, name in enumerate(("lower", "upper")):
                         table.insert(1 + i, name, fitted.labels_.from_ranks(ends[:, i]))
+                table = table.reindex(part.index) if unread else table
+                skipped += unread
                 table.to_csv(stream, index=False, header=rows == 0, float_format="%.6g")
                 rows += len(part)
         os.replace(partial, out)
     finally:
         partial.unlink(missing_ok=True)
     if as_json:
-        print(json.dumps({"predictions": str(out), "rows": rows}))
+        print(json.dumps({"predictions": str(out), "rows": rows, "skipped": skipped}))
     else:
-        print(f"wrote {out}: {rows:,} rows")
+        unread_note = f", {skipped:,} of them empty: their images cannot be read" if skipped else ""
+        print(f"wrote {out}: {rows:,} rows{unread_note}")
 
 
 @app.command()
@@ -199,6 +239,8 @@ def evaluate(
         Path | None, typer.Option(help="Write a run folder with metrics and predictions.")
     ] = None,
     decision: Decision = None,
+    image_folder: ImageFolder = None,
+    on_broken: OnBroken = "raise",
     as_json: AsJson = False,
 ) -> None:
     """Compare predictions with the truth.
@@ -215,6 +257,8 @@ def evaluate(
     fitted = load(model)
     frame = read_table(data)
     require_column(frame, target, data)
+    frame = locate_images(frame, fitted.image_column, data, image_folder)
+    frame, skipped = without_broken_images(frame, fitted.image_column, on_broken)
     truth = fitted.labels_.to_ranks(frame[target])
     curve = fitted.predict_curve(frame.drop(columns=[target]))
     predicted = curve.label(fitted.decision_rule(read_decision(decision))).cpu().numpy()
@@ -226,7 +270,7 @@ def evaluate(
             method=fitted.method,
             data=str(data),
             classes=fitted.classes_.tolist(),
-            rows={"test": len(frame)},
+            rows={"test": len(frame), **({"skipped": skipped} if skipped else {})},
             details={"model": str(model), "target": target, "decision": decision},
         )
         arrays = {
@@ -239,9 +283,10 @@ def evaluate(
             arrays["conformal_scores"] = fitted.conformal_.scores
         write_run(out, Run(config, fitted.history_, scores, arrays))
     if as_json:
-        print(json.dumps({"rows": len(frame), "metrics": scores}))
+        print(json.dumps({"rows": len(frame), "skipped": skipped, "metrics": scores}))
         return
-    print(f"{len(frame):,} rows")
+    unread_note = f", {skipped:,} left out: their images cannot be read" if skipped else ""
+    print(f"{len(frame):,} rows{unread_note}")
     for name, value in scores.items():
         print(f"{name:<28}{value:8.4f}")
 

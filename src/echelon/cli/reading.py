@@ -98,8 +98,48 @@ def read_decision(text: str | None) -> Any:
         raise ValueError(f"{path} is not a matrix of costs: {error}") from None
 
 
+def locate_images(frame: Any, column: str | None, data: Path, folder: Path | None) -> Any:
+    """The table with whole paths in its image column.
+
+    Relative ones are looked for in the folder, which is that of the table unless another is given.
+    """
+    if column is None or column not in frame.columns:
+        return frame
+    place = data.parent if folder is None else folder
+    if not place.is_dir():
+        raise ValueError(f"there is no folder of images {place}")
+    found = frame[column].map(lambda path: str(place / str(path)), na_action="ignore")
+    return frame.assign(**{column: found})
+
+
+def without_broken_images(frame: Any, column: str | None, on_broken: str) -> tuple[Any, int]:
+    """The rows whose images can be read, and how many others there are."""
+    import numpy as np
+
+    from echelon.data.images import find_broken
+
+    if on_broken not in ("raise", "skip"):
+        raise ValueError(f"--on-broken must be raise or skip; got {on_broken!r}")
+    if on_broken == "raise" or column is None:
+        return frame, 0
+    broken = find_broken(frame[column].to_numpy(dtype=object))
+    kept = np.ones(len(frame), dtype=bool)
+    kept[list(broken)] = False
+    if broken and not kept.any():
+        raise ValueError(f"none of the images can be read: {next(iter(broken.values()))}")
+    return frame[kept], len(broken)
+
+
 def held_out_rows(
-    features: Any, target: Any, classes: Any, shares: list[float], groups: Any, seed: int
+    features: Any,
+    target: Any,
+    classes: Any,
+    shares: list[float],
+    groups: Any,
+    seed: int,
+    *,
+    text: str | None = None,
+    image: str | None = None,
 ) -> list[Any]:
     """Masks of rows for each share and, last, for the rest; groups and twins stay together."""
     import numpy as np
@@ -111,7 +151,7 @@ def held_out_rows(
     if any(not 0 < share < 1 for share in shares) or sum(shares) >= 1:
         raise ValueError(f"held-out shares must lie between 0 and 1 and leave rows; got {shares}")
     ranks = Labels.of(target, classes).to_ranks(target)
-    table = TableSchema.of(features).read(features)
+    table = TableSchema.of(features, text=text, image=image).read(features)
     generator = np.random.default_rng([seed, len(ranks)])
     rest = np.ones(len(ranks), dtype=bool)
     masks = []

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from echelon.data.tables import RawTable
 
+_PHRASE_WORDS = 8
+
 
 def hold_out(
     table: RawTable,
@@ -19,7 +21,9 @@ def hold_out(
 ) -> NDArray[np.bool_]:
     """Mark about `fraction` of the rows, (n,), each class in its share where that is possible.
 
-    Rows of one group are marked together, and so are twins, rows that are equal in every column.
+    Rows of one group are marked together, and so are twins: rows that are equal in every column,
+    or that have the same image or the same text of at least eight words: a network remembers what
+    it has seen, whatever the numbers beside it. Shorter texts are phrases that anyone may write.
     At least one row is marked and at least one is not.
 
     Parameters
@@ -56,10 +60,7 @@ def hold_out(
     order = generator.permutation(num_units)
     order = order[np.argsort(ranks[first_row][order], kind="stable")]
     sizes = np.bincount(units, minlength=num_units)[order]
-    through = np.cumsum(sizes) * fraction + generator.random()
-    chosen = np.floor(through) > np.floor(
-        np.concatenate([[through[0] - sizes[0] * fraction], through[:-1]])
-    )
+    chosen = _systematic(sizes, fraction, float(generator.random()))
     if not chosen.any():
         chosen[generator.integers(num_units)] = True
     if chosen.all():
@@ -68,6 +69,21 @@ def hold_out(
     marked[order] = chosen
     held: NDArray[np.bool_] = marked[units]
     return held
+
+
+def _systematic(sizes: NDArray[np.int64], fraction: float, start: float) -> NDArray[np.bool_]:
+    """Which of the units to take, so that at any point about `fraction` of the rows are taken."""
+    if (sizes == 1).all():
+        through = np.arange(len(sizes) + 1) * fraction + start
+        return np.asarray(np.diff(np.floor(through)) > 0)
+    chosen = np.zeros(len(sizes), dtype=bool)
+    due = start - 0.5  # rows that are still to be taken
+    for i, size in enumerate(sizes.tolist()):
+        due += size * fraction
+        if due >= size / 2:
+            chosen[i] = True
+            due -= size
+    return chosen
 
 
 def folds(
@@ -87,20 +103,29 @@ def folds(
 
 def _units(table: RawTable, groups: Any) -> NDArray[np.int64]:
     """Numbers 0.. of what must stay together, (n,)."""
-    twins = _twins(table)
-    if groups is None:
-        return twins
-    group_ids = pd.factorize(np.asarray(groups), use_na_sentinel=False)[0]
-    if len(group_ids) != len(table):
-        raise ValueError(f"groups must have {len(table)} values, one a row; got {len(group_ids)}")
+    ties = [_twins(table)]
+    if groups is not None:
+        given = pd.factorize(np.asarray(groups), use_na_sentinel=False)[0]
+        if len(given) != len(table):
+            raise ValueError(f"groups must have {len(table)} values, one a row; got {len(given)}")
+        ties.append(given)
+    if table.texts is not None:
+        short = np.array([len(text.split()) < _PHRASE_WORDS for text in table.texts])
+        ties.append(_same_cells(table.texts, alone=short))
+    if table.images is not None:
+        ties.append(_same_cells(table.images, alone=np.zeros(len(table), dtype=bool)))
+    if len(ties) == 1:
+        return ties[0]
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
 
-    # Twins may tie two groups together: rows are in one unit if any chain of both joins them.
-    size = int(group_ids.max()) + 1 + int(twins.max()) + 1
-    edges = (group_ids, twins + int(group_ids.max()) + 1)
-    graph = coo_matrix((np.ones(len(table), dtype=np.int8), edges), shape=(size, size))
-    components = connected_components(graph, directed=False)[1][group_ids]
+    # One tie may join two others: rows are in one unit if any chain of ties leads from one to
+    # the other. Nodes are the numbers of the first tie, then those of the second, ..
+    starts = np.cumsum([0, *(int(tie.max()) + 1 for tie in ties)])
+    first, *others = (tie + start for tie, start in zip(ties, starts[:-1], strict=True))
+    edges = (np.tile(first, len(others)), np.concatenate(others))
+    graph = coo_matrix((np.ones(len(edges[0]), np.int8), edges), shape=(starts[-1], starts[-1]))
+    components = connected_components(graph, directed=False)[1][first]
     return np.asarray(pd.factorize(components)[0], dtype=np.int64)
 
 
@@ -108,10 +133,24 @@ def _twins(table: RawTable) -> NDArray[np.int64]:
     """Numbers 0.. of the different rows, (n,), by a hash of each."""
     generator = np.random.default_rng(0)
     hashed = np.zeros(len(table), dtype=np.uint64)
-    for column in (*table.numbers.T, *table.codes.T):
+    cells = [_cell_bits(column) for column in (table.texts, table.images) if column is not None]
+    for column in (*table.numbers.T, *table.codes.T, *cells):
         values = np.ascontiguousarray(column)
         if values.dtype.kind == "f":
             values = np.where(np.isnan(values), np.nan, values + 0.0)  # one NaN, one zero
         bits = pd.util.hash_array(values)
         hashed = hashed * np.uint64(generator.integers(1, 2**63) | 1) + bits
     return np.asarray(pd.factorize(hashed)[0], dtype=np.int64)
+
+
+def _same_cells(cells: NDArray[Any], alone: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Numbers 0.. of the different cells, (n,); those that are alone are like no other."""
+    numbers = np.asarray(pd.factorize(_cell_bits(cells))[0], dtype=np.int64)
+    numbers[alone] = numbers.max(initial=0) + 1 + np.arange(alone.sum())
+    return np.asarray(pd.factorize(numbers)[0], dtype=np.int64)
+
+
+def _cell_bits(cells: NDArray[Any]) -> NDArray[np.uint64]:
+    """A hash of each text, path or picture, (n,)."""
+    plain = [cell.tobytes() if hasattr(cell, "tobytes") else str(cell) for cell in cells]
+    return pd.util.hash_array(np.array(plain, dtype=object))

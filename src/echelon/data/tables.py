@@ -17,42 +17,65 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from echelon.data.columns import (
+    KINDS,
+    MAX_CATEGORIES,
+    UNKNOWN,
+    Column,
+    Kind,
+    array_of_numbers,
+    as_array,
+    codes_of,
+    decide_column,
+    frame_of,
+    images_of,
+    numbers_of,
+    single_column,
+    stack,
+    texts_of,
+)
+
+__all__ = [
+    "KINDS", "MAX_CATEGORIES", "UNKNOWN", "Column", "RawTable", "Scaling", "TableEncoder",
+    "TableSchema", "read_table", "require_pyarrow",
+]  # fmt: skip
+
 Scaling = Literal["quantile", "standard", "none"]
 
-MAX_CATEGORIES = 64  # of one column; rarer ones share the code of the unknown
 NUM_KNOTS = 32  # of the quantile scaling
-UNKNOWN = 0  # code of a category that is missing, rare, or was never seen
 
 _SCALINGS = ("quantile", "standard", "none")
 
 
 @dataclass(frozen=True)
-class Column:
-    """A column of a table: `categories` is None for numbers and booleans."""
-
-    name: str
-    categories: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True)
 class RawTable:
-    """A table as arrays: numbers (n, p) with NaN where missing, and category codes (n, q)."""
+    """A table as arrays: numbers (n, p) with NaN where missing, and category codes (n, q).
+
+    `texts` and `images` are (n,) cells of the one column of each kind, None without it.
+    """
 
     numbers: NDArray[Any]
     codes: NDArray[np.int64]
+    texts: NDArray[Any] | None = None
+    images: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def rows(self, selected: Any) -> "RawTable":
         """Some of the rows."""
-        return RawTable(self.numbers[selected], self.codes[selected])
+        return RawTable(
+            self.numbers[selected],
+            self.codes[selected],
+            None if self.texts is None else self.texts[selected],
+            None if self.images is None else self.images[selected],
+        )
 
     def chunks(self, size: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """Tensors of at most `size` rows each, in order."""
+        """Tensors of numbers and codes of at most `size` rows each, in order."""
         for start in range(0, max(len(self), 1), size):
-            part = self.rows(slice(start, start + size))
-            yield torch.from_numpy(part.numbers), torch.from_numpy(part.codes)
+            part = slice(start, start + size)
+            yield torch.from_numpy(self.numbers[part]), torch.from_numpy(self.codes[part])
 
 
 class TableSchema:
@@ -72,52 +95,89 @@ class TableSchema:
     [[2], [1]]
     >>> schema.read(pd.DataFrame({"colour": ["green"], "size": [3]})).codes.tolist()
     [[0]]
+    >>> TableSchema.of(frame, text="colour").read(frame).texts.tolist()
+    ['red', 'blue']
     """
 
     def __init__(self, columns: tuple[Column, ...], named: bool) -> None:
         self.columns = columns
         self.named = named
 
+    def of_kind(self, kind: Kind) -> list[Column]:
+        """The columns of one kind."""
+        return [column for column in self.columns if column.kind == kind]
+
     @property
     def numeric(self) -> list[Column]:
         """Columns of numbers and booleans."""
-        return [column for column in self.columns if column.categories is None]
+        return self.of_kind("number")
 
     @property
     def categorical(self) -> list[Column]:
         """Columns of categories."""
-        return [column for column in self.columns if column.categories is not None]
+        return self.of_kind("category")
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What rows consist of: some of "table" (numbers and categories), "text" and "image"."""
+        kinds = {column.kind for column in self.columns}
+        has_table = bool(kinds & {"number", "category"})
+        return (*(["table"] if has_table else []), *(k for k in ("text", "image") if k in kinds))
 
     @classmethod
-    def of(cls, table: Any) -> "TableSchema":
-        """Decide what the columns of the training rows are."""
+    def of(cls, table: Any, *, text: str | None = None, image: str | None = None) -> "TableSchema":
+        """Decide what the columns of the training rows are.
+
+        Parameters
+        ----------
+        table : DataFrame or array, shape (n, columns)
+            With `text` or `image` also a Series or a list of texts, paths or pictures.
+        text, image : str, optional
+            The column that holds texts, and the one that holds paths of images.
+        """
+        asked: dict[str, Kind] = {}
+        if text is not None:
+            asked[text] = "text"
+        if image is not None:
+            asked[image] = "image"
+        if len(asked) == 1:
+            name = next(iter(asked))
+            table = single_column(table, name)
+            if isinstance(table, pd.DataFrame) and len(table.columns) == 1:
+                asked = {str(table.columns[0]): asked[name]}
         if not isinstance(table, pd.DataFrame):
-            array = _as_array(table)
-            if array.dtype.kind in "biuf":
+            array = as_array(table)
+            if array.dtype.kind in "biuf" and not asked:
                 columns = tuple(Column(f"x{i}") for i in range(array.shape[1]))
                 return cls(columns, named=False)
-            table = _frame_of(array)
-            return cls(tuple(_decide(name, table[name]) for name in table), named=False)
+            table = frame_of(array)
+            return cls(_decide_all(table, asked), named=False)
         if table.columns.duplicated().any():
             twice = table.columns[table.columns.duplicated()].tolist()
             raise ValueError(f"the table has several columns named {twice[0]!r}; rename them")
         if table.shape[1] == 0:
             raise ValueError("the table has 0 feature(s) (columns); a minimum of 1 is required")
-        return cls(tuple(_decide(str(name), table[name]) for name in table), named=True)
+        if len(table) == 0:
+            raise ValueError("X has 0 sample(s) (rows) while a minimum of 1 is required")
+        return cls(_decide_all(table, asked), named=True)
 
     def read(self, table: Any) -> RawTable:
         """Read rows that have these columns; in a frame, their order does not matter."""
+        if len(self.columns) == 1 and self.columns[0].kind in ("text", "image"):
+            table = single_column(table, self.columns[0].name)
+            if isinstance(table, pd.DataFrame) and len(table.columns) == 1:
+                table = table.set_axis([self.columns[0].name], axis=1)
         if not isinstance(table, pd.DataFrame):
-            array = _as_array(table)
+            array = as_array(table)
             if array.shape[1] != len(self.columns):
                 raise ValueError(
                     f"X has {array.shape[1]} features, but OrdinalClassifier is expecting "
                     f"{len(self.columns)} features as input"
                 )
-            if not self.categorical:
-                numbers = _as_numbers(array)
+            if self.parts == ("table",) and not self.categorical:
+                numbers = array_of_numbers(array)
                 return RawTable(numbers, np.zeros((len(numbers), 0), dtype=np.int64))
-            table = _frame_of(array)
+            table = frame_of(array)
         names = [column.name for column in self.columns]
         if self.named:
             table = table.rename(columns=str)
@@ -135,10 +195,27 @@ class TableSchema:
             )
         else:
             table = table.set_axis(names, axis=1)
+        rows = len(table)
+        text, image = self.of_kind("text"), self.of_kind("image")
         return RawTable(
-            numbers=_stack([_numbers_of(table[c.name]) for c in self.numeric], len(table), float),
-            codes=_stack([_codes_of(table[c.name], c) for c in self.categorical], len(table), int),
+            stack([numbers_of(table[c.name]) for c in self.numeric], rows, np.float64),
+            stack([codes_of(table[c.name], c) for c in self.categorical], rows, np.int64),
+            texts_of(table[text[0].name]) if text else None,
+            images_of(table[image[0].name]) if image else None,
         )
+
+
+def _decide_all(table: pd.DataFrame, asked: dict[str, Kind]) -> tuple[Column, ...]:
+    names = [str(name) for name in table]
+    for name, kind in asked.items():
+        if name not in names:
+            raise ValueError(
+                f"there is no {kind} column {name!r}; the columns are: {', '.join(names)}"
+            )
+    return tuple(
+        Column(name, asked[name]) if name in asked else decide_column(name, table.iloc[:, i])
+        for i, name in enumerate(names)
+    )
 
 
 class TableEncoder(nn.Module):
@@ -211,7 +288,7 @@ class TableEncoder(nn.Module):
         names = [numeric[i] for i in self.kept.tolist()]
         names += [f"{numeric[i]} is missing" for i in self.indicators.tolist()]
         for column in schema.categorical:
-            names += [f"{column.name} = {category}" for category in column.categories or ()]
+            names += [f"{column.name} = {category}" for category in column.categories]
         return names or ["nothing varies"]
 
     @classmethod
@@ -228,7 +305,7 @@ class TableEncoder(nn.Module):
                 summaries.append(present)
         encoder = cls(
             numbers.shape[1],
-            tuple(len(column.categories or ()) for column in schema.categorical),
+            tuple(len(column.categories) for column in schema.categorical),
             scaling=scaling,
             kept=kept,
             indicators=indicators,
@@ -318,110 +395,3 @@ def require_pyarrow() -> None:
         raise ValueError(
             "Parquet files need the extra `parquet`: pip install 'echelon[parquet]'"
         ) from None
-
-
-def _decide(name: str, column: "pd.Series[Any]") -> Column:
-    dtype = column.dtype
-    if pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype):
-        raise ValueError(
-            f"column {name!r} holds dates, which have no scale of their own; replace it by numbers "
-            f"such as the year, the month or the days since an event, or drop it"
-        )
-    if isinstance(dtype, pd.CategoricalDtype):
-        values = dtype.categories.astype(str).tolist()
-        present = set(column.dropna().astype(str))
-        return Column(name, tuple(v for v in values if v in present)[:MAX_CATEGORIES])
-    if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_numeric_dtype(dtype):
-        if pd.api.types.is_complex_dtype(dtype):
-            raise ValueError(f"column {name!r} holds complex numbers; Complex data not supported")
-        return Column(name)
-    texts = column.dropna().map(_category_name)
-    by_frequency = texts.value_counts()
-    frequent = by_frequency.index[:MAX_CATEGORIES]
-    return Column(name, tuple(sorted(frequent)))
-
-
-def _category_name(value: Any) -> str:
-    if isinstance(value, (dict, list, set, tuple)):
-        raise TypeError(
-            f"a cell holds a {type(value).__name__}; argument must be a string or a number"
-        )
-    return str(value)
-
-
-def _as_array(table: Any) -> NDArray[Any]:
-    if hasattr(table, "toarray"):
-        raise TypeError(
-            "Sparse data was passed, but dense data is required. Use '.toarray()' to convert it"
-        )
-    array = np.asarray(table)
-    if array.ndim != 2:
-        raise ValueError(
-            f"Expected 2D array, got {array.ndim}D array instead: X must be rows by columns. "
-            f"Reshape your data either using array.reshape(-1, 1) or array.reshape(1, -1)"
-        )
-    if array.shape[0] == 0:
-        raise ValueError("X has 0 sample(s) (rows) while a minimum of 1 is required")
-    if array.shape[1] == 0:
-        raise ValueError(
-            f"0 feature(s) (shape={array.shape}) while a minimum of 1 is required: no columns"
-        )
-    if array.dtype.kind == "c":
-        raise ValueError("Complex data not supported")
-    if array.dtype.kind == "O":
-        try:
-            return array.astype(np.float64)
-        except (TypeError, ValueError):
-            return array
-    return array
-
-
-def _frame_of(array: NDArray[Any]) -> pd.DataFrame:
-    frame = pd.DataFrame(array, columns=[f"x{i}" for i in range(array.shape[1])])
-    inferred: pd.DataFrame = frame.infer_objects()
-    return inferred
-
-
-def _as_numbers(array: NDArray[Any]) -> NDArray[Any]:
-    dtype = np.float32 if array.dtype == np.float32 else np.float64
-    try:
-        numbers = np.ascontiguousarray(array, dtype=dtype)
-    except (TypeError, ValueError):
-        raise ValueError("a column that held numbers in training now holds text") from None
-    _refuse_infinities(numbers, "X")
-    return numbers
-
-
-def _numbers_of(column: "pd.Series[Any]") -> NDArray[Any]:
-    if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        raise ValueError(f"column {column.name!r} held numbers in training and now holds dates")
-    try:
-        numbers = pd.to_numeric(column).to_numpy(dtype=np.float64, na_value=np.nan)
-    except (TypeError, ValueError):
-        wrong = column[pd.to_numeric(column, errors="coerce").isna() & column.notna()].iloc[0]
-        raise ValueError(
-            f"column {column.name!r} held numbers in training and now holds {wrong!r}; remove it "
-            f"or leave the cell empty"
-        ) from None
-    _refuse_infinities(numbers, f"column {column.name!r}")
-    return numbers
-
-
-def _refuse_infinities(numbers: NDArray[Any], where: str) -> None:
-    # one sum is quicker than looking at every number, and is NaN or infinite if any of them is
-    if np.isfinite(numbers.sum(dtype=np.float64)):
-        return
-    if np.isinf(numbers).any():
-        raise ValueError(f"{where} contains infinity; replace it by a number or by a missing value")
-
-
-def _codes_of(column: "pd.Series[Any]", known: Column) -> NDArray[np.int64]:
-    texts = column.astype(object).map(_category_name, na_action="ignore")
-    # get_indexer gives -1 for missing and unknown, which becomes UNKNOWN
-    places = pd.Index(known.categories or ()).get_indexer(pd.Index(texts))
-    return np.asarray(places, dtype=np.int64) + 1
-
-
-def _stack(columns: list[NDArray[Any]], rows: int, kind: type) -> NDArray[Any]:
-    dtype = np.float64 if kind is float else np.int64
-    return np.stack(columns, axis=1) if columns else np.zeros((rows, 0), dtype=dtype)

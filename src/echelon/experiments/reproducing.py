@@ -124,7 +124,7 @@ class Experiment:
         for run in runs:
             if run.config.role == "method" and run.config.seed == 0:
                 model = OrdinalClassifier(**run.config.parameters)
-                used = model.training_settings(len(task.ranks))
+                used = model.training_settings(task.features)
                 hidden = used.backbone_options.get("hidden")
                 layers = f", {' x '.join(map(str, hidden))}" if hidden else ""
                 settings[run.config.method] = (

@@ -240,7 +240,7 @@ def estimate_seconds(jobs: Sequence[Job]) -> float:
     for one in jobs:
         if one.config.role != "method":
             continue
-        settings = _estimator(one).training_settings(len(one.task.ranks))
+        settings = _estimator(one).training_settings(one.task.features)
         steps = max(1, len(one.task.ranks) // settings.batch_size) * settings.max_epochs
         sizes.setdefault(settings.batch_size, []).append((one, steps))
     each = max(1, _PROBES // max(1, len(sizes)))

@@ -16,27 +16,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from echelon.curve import RankCurve
+from echelon.data.inputs import Inputs
 from echelon.evaluation import metrics
+from echelon.training.batches import Rows, in_order, shuffled_batches
 from echelon.training.checkpoints import CheckpointFolder
 from echelon.training.network import OrdinalNetwork
 from echelon.training.recipes import Settings
 
 _PREDICT_ROWS = 16_384
 _CHECK_EVERY = 50  # steps between looks at the loss, each of which waits for the device
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Encoded rows: features (n, d), ranks (n,), and weights (n,) or None."""
-
-    features: Tensor
-    ranks: Tensor
-    weight: Tensor | None = None
-
-    def to(self, device: torch.device) -> "Rows":
-        """The same rows on a device."""
-        weight = None if self.weight is None else self.weight.to(device)
-        return Rows(self.features.to(device), self.ranks.to(device), weight)
 
 
 @dataclass
@@ -61,6 +49,7 @@ def train(
     folder: CheckpointFolder | None = None,
     checkpoint_seconds: float = 30.0,
     on_epoch: Callable[[dict[str, float]], None] | None = None,
+    workers: int = 0,
 ) -> Progress:
     """Train a network in place and leave it with the weights of its best epoch.
 
@@ -78,8 +67,10 @@ def train(
         Least time between two checkpoints.
     on_epoch : callable, optional
         Called with each row of the history.
+    workers : int
+        Threads that prepare batches of texts and pictures; they decide nothing.
     """
-    run = _Run(network, rows, validation, settings, seed, fabric)
+    run = _Run(network, rows, validation, settings, seed, fabric, workers)
     if folder is not None and (found := folder.load()) is not None:
         run.restore(*found)
     saved = time.monotonic()
@@ -114,8 +105,11 @@ class _Run:
         settings: Settings,
         seed: int,
         fabric: Any,
+        workers: int = 0,
     ) -> None:
         self.network = network
+        self.seed = seed
+        self.workers = workers
         self.settings = settings
         self.fabric = fabric
         self.rows = rows.to(fabric.device)
@@ -127,7 +121,7 @@ class _Run:
         torch.manual_seed(seed + fabric.global_rank)  # dropout differs between processes
         parameters = [p for p in network.parameters() if p.requires_grad]
         optimiser = torch.optim.AdamW(
-            parameters,
+            _parameter_groups(network),
             lr=settings.learning_rate,
             weight_decay=settings.weight_decay,
             fused=fabric.device.type in ("cpu", "cuda"),
@@ -147,34 +141,44 @@ class _Run:
 
     def steps(self) -> Any:
         """Train the rest of the epoch, yielding after every step."""
-        progress, settings = self.progress, self.settings
+        progress = self.progress
         self.module.train()
         self.order_at_start = self.order.get_state()
-        batches = torch.split(self._order(), settings.batch_size)[: self.steps_per_epoch]
+        batches = self._batches()
         losses: list[Tensor] = []
-        for batch in batches[progress.step :]:
-            losses.append(self._step(batch))
+        remaining = batches[progress.step :]
+        seed = (self.seed, progress.epoch)
+        for batch, features in self.rows.batches(remaining, seed, self.workers):
+            losses.append(self._step(batch, features))
             progress.step += 1
             if len(losses) == _CHECK_EVERY or progress.step == len(batches):
                 self._look_at(losses)
                 losses = []
                 yield
 
-    def _order(self) -> Tensor:
+    def _batches(self) -> list[Tensor]:
+        """Row numbers of each batch: of this process's share, where there are several."""
+        settings, fabric = self.settings, self.fabric
         if self.fixed_order is not None:
-            return self.fixed_order
-        order = torch.randperm(len(self.rows.ranks), generator=self.order)
-        return order.to(self.rows.ranks.device)
+            batches = list(torch.split(self.fixed_order, settings.batch_size))
+        else:
+            # A table may have an empty share; networks of texts and pictures do not take one.
+            least = fabric.world_size if isinstance(self.rows.features, Inputs) else 1
+            batches = shuffled_batches(
+                self.rows, settings.batch_size, settings.drop_last, self.order, least
+            )
+        batches = batches[: self.steps_per_epoch]
+        if fabric.world_size == 1:
+            return batches
+        # Every process takes its share of the same global batch.
+        return [batch[fabric.global_rank :: fabric.world_size] for batch in batches]
 
-    def _step(self, batch: Tensor) -> Tensor:
-        fabric = self.fabric
-        if fabric.world_size > 1:  # every process takes its share of the same global batch
-            batch = batch[fabric.global_rank :: fabric.world_size]
-        rows, rate = self.rows, self._learning_rate()
+    def _step(self, batch: Tensor, features: Any) -> Tensor:
+        fabric, rows, rate = self.fabric, self.rows, self._learning_rate()
         for group in self.optimiser.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["share"]
         weight = None if rows.weight is None else rows.weight[batch]
-        logits = self.module(rows.features[batch])
+        logits = self.module(features)
         if fabric.world_size > 1:
             loss = self._global_loss(logits, rows.ranks[batch], weight)
         else:
@@ -243,7 +247,7 @@ class _Run:
         }
         self._swap_average()
         if self.validation is not None:
-            curve = predict_curve(self.network, self.validation.features)
+            curve = predict_curve(self.network, self.validation.features, self.workers)
             row[f"validation_{settings.metric}"] = score(
                 curve, self.validation, settings.metric, settings.decision
             )
@@ -350,17 +354,46 @@ def _class_balanced_order(ranks: Tensor, seed: int) -> Tensor:
     return torch.from_numpy(np.stack(columns, 1).reshape(-1)).to(ranks.device)
 
 
+def _parameter_groups(network: OrdinalNetwork) -> list[dict[str, Any]]:
+    """Parameters that learn at the same share of the learning rate, together."""
+    shares = network.learning_rates()
+    groups: dict[float, list[Tensor]] = {}
+    for name, parameter in network.named_parameters():
+        if parameter.requires_grad:
+            groups.setdefault(shares.get(name, 1.0), []).append(parameter)
+    return [{"params": members, "share": share} for share, members in groups.items()]
+
+
 @torch.no_grad()
-def predict_curve(network: OrdinalNetwork, features: Tensor) -> RankCurve:
-    """The curve of encoded features (n, d), in evaluation mode, a part at a time."""
+def predict_curve(
+    network: OrdinalNetwork, features: Tensor | Inputs, workers: int = 0
+) -> RankCurve:
+    """The curve of encoded features (n, d), or of inputs, in evaluation mode, a part at a time."""
     training = network.training
     network.eval()
-    parts = [
-        network.curve(network(part)).log_probabilities
-        for part in torch.split(features, _PREDICT_ROWS)
-    ]
+    if isinstance(features, Inputs):
+        curve = _curve_of_inputs(network, features, workers)
+    else:
+        parts = [
+            network.curve(network(part)).log_probabilities
+            for part in torch.split(features, _PREDICT_ROWS)
+        ]
+        curve = RankCurve(torch.cat(parts))
     network.train(training)
-    return RankCurve(torch.cat(parts))
+    return curve
+
+
+def _curve_of_inputs(network: OrdinalNetwork, inputs: Inputs, workers: int) -> RankCurve:
+    like = next(network.head.parameters())
+    order, parts = [], []
+    for rows, batch in in_order(inputs, workers):
+        moved = {part: tensor.to(like.device) for part, tensor in batch.items()}
+        parts.append(network.curve(network(moved)).log_probabilities)
+        order.append(torch.from_numpy(rows))
+    found = torch.cat(parts)
+    result = torch.empty_like(found)
+    result[torch.cat(order).to(found.device)] = found
+    return RankCurve(result)
 
 
 def score(curve: RankCurve, rows: Rows, metric: str, decision: str) -> float:

@@ -19,7 +19,7 @@ class OrdinalNetwork(nn.Module):
     encoder : nn.Module
         From numbers (n, p) and codes (n, q) to features (n, d).
     backbone : nn.Module
-        From features (n, d) to (n, out) or (n, k, out).
+        From features (n, d), or from a tensor for each part of a row, to (n, out) or (n, k, out).
     method : Method
     out_features : int
         Of the backbone.
@@ -35,10 +35,15 @@ class OrdinalNetwork(nn.Module):
         self.method = method
         self.calibration: Calibration | None = None
 
-    def forward(self, features: Tensor) -> Tensor:
-        """Logits (n, J) or (n, k, J) of encoded features (n, d)."""
+    def forward(self, features: Tensor | dict[str, Tensor]) -> Tensor:
+        """Logits (n, J) or (n, k, J) of encoded features (n, d), or of a tensor for each part."""
         logits: Tensor = self.head(self.backbone(features))
         return logits
+
+    def learning_rates(self) -> dict[str, float]:
+        """The share of the learning rate of each parameter that has one of its own, by name."""
+        own = getattr(self.backbone, "learning_rates", None)
+        return {} if own is None else {f"backbone.{name}": share for name, share in own().items()}
 
     def loss_parts(self, logits: Tensor, ranks: Tensor, weight: Tensor | None) -> LossParts:
         """Sum and count of the loss over rows and members."""

@@ -12,13 +12,15 @@ RECIPES = ("default", "paper")
 class Settings:
     """Every choice of a fit beyond the method and the data.
 
-    `backbone_options` go to the backbone, `method_options` to the method. `metric` chooses the
-    best epoch on the validation part. `batches` is ``"shuffled"``, or ``"published"`` for the fixed
-    class-balanced order of the CORN paper's code. With `refit`, the held-out rows only choose the
-    number of epochs, and the network is then trained anew on all rows for that many. `average` is
-    the share that a running mean of the weights keeps at every step; it is what is validated and
-    what remains. 0 is the weights themselves. `warm_up` is the share of the steps in which a cosine
-    schedule rises.
+    `backbone` is a name, or a name for each part of rows that hold texts or images too; then
+    `backbone_options` has options for each part. `text_options` say how texts become token ids,
+    `image_options` how images become pixels, `method_options` go to the method. `metric` chooses
+    the best epoch on the validation part. `batches` is ``"shuffled"``, or ``"published"`` for the
+    fixed class-balanced order of the CORN paper's code. With `refit`, the held-out rows only choose
+    the number of epochs, and the network is then trained anew on all rows for that many. `average`
+    is the share that a running mean of the weights keeps at every step; it is what is validated
+    and what remains. 0 is the weights themselves. `warm_up` is the share of the steps in which
+    a cosine schedule rises.
     """
 
     max_epochs: int
@@ -33,8 +35,10 @@ class Settings:
     drop_last: bool
     scaling: Literal["quantile", "standard", "none"]
     decision: str
-    backbone: str
+    backbone: str | Mapping[str, str]
     backbone_options: Mapping[str, Any] = field(default_factory=dict)
+    text_options: Mapping[str, Any] = field(default_factory=dict)
+    image_options: Mapping[str, Any] = field(default_factory=dict)
     method_options: Mapping[str, Any] = field(default_factory=dict)
     precision: str = "32-true"
     refit: bool = False
@@ -56,6 +60,22 @@ _PAPER_NORMALISER = {
     "corn_without_subsets": "per_task",
 }
 
+# The published runs on text and images: learning rate and batch size.
+_PAPER_MEDIA: Mapping[str, Mapping[str, tuple[float, int]]] = {
+    "text": {"ce": (1e-4, 64), "ornn": (5e-3, 32), "coral": (5e-3, 32), "corn": (1e-3, 16)},
+    "image": {"ce": (5e-4, 256), "ornn": (5e-4, 256), "coral": (5e-4, 256), "corn": (5e-4, 16)},
+}
+_PAPER_LSTM: Mapping[str, Any] = {
+    "embedding": 128, "hidden": 256, "pooling": "last", "dropout": 0.0, "word_dropout": 0.0,
+}  # fmt: skip
+
+# By what leads: an LSTM, a pretrained text encoder, tuned or frozen, or images; see docs/log.md.
+_MEDIA_EPOCHS = {"lstm": 8, "hf": 3, "frozen": 20, "resnet": 20, "timm": 20}
+_MEDIA_BATCH = {"lstm": 32, "hf": 32, "frozen": 64, "resnet": 64, "timm": 32}
+_MEDIA_RATE = {"lstm": 2e-3, "hf": 1e-3, "frozen": 2e-3, "resnet": 4e-3, "timm": 1e-3}
+_MEDIA_DECAY = {"lstm": 0.01, "hf": 0.01, "frozen": 0.01, "resnet": 0.05, "timm": 0.05}
+_MIN_MEDIA_STEPS = 600
+
 # Rows below which those held out are missed, so that the network is refitted; see docs/log.md.
 _REFIT_BELOW = 10_000
 _BOLD_WARM_UP = 20  # steps
@@ -63,14 +83,19 @@ _MIN_STEPS = 2000  # small tables need more passes to see as many batches
 
 
 def make_settings(
-    recipe: str, method: str, backbone: str, num_rows: int, overrides: Mapping[str, Any]
+    recipe: str,
+    method: str,
+    backbone: str | Mapping[str, str],
+    num_rows: int,
+    overrides: Mapping[str, Any],
 ) -> Settings:
     """The settings of a recipe for a method and a number of training rows.
 
     Parameters
     ----------
     recipe : {"default", "paper"}
-    method, backbone : str
+    method : str
+    backbone : str, or mapping from part to str
     num_rows : int
         Rows that are trained on.
     overrides : mapping
@@ -83,7 +108,9 @@ def make_settings(
     if unknown:
         known = ", ".join(one.name for one in fields(Settings))
         raise ValueError(f"there is no setting {min(unknown)!r}; there are: {known}")
-    if recipe == "default":
+    if not isinstance(backbone, str):
+        settings = media_settings(recipe, method, backbone, num_rows, given)
+    elif recipe == "default":
         settings = _default(backbone, num_rows, given.get("batch_size"))
     else:
         settings = _paper(method)
@@ -145,6 +172,60 @@ def _paper(method: str) -> Settings:
         backbone_options={"hidden": hidden},
         method_options={"normaliser": normaliser} if normaliser else {},
     )
+
+
+def media_settings(
+    recipe: str,
+    method: str,
+    backbone: Mapping[str, str],
+    num_rows: int,
+    given: Mapping[str, Any],
+) -> Settings:
+    """The settings of a recipe for rows that hold texts or images."""
+    kind = _leading(backbone, given.get("backbone_options") or {})
+    base = _default("mlp", num_rows, given.get("batch_size", _MEDIA_BATCH[kind]))
+    epochs = _MEDIA_EPOCHS[kind]
+    steps = max(1, math.ceil(num_rows / base.batch_size))
+    if kind != "hf":  # few rows need more passes, but a pretrained encoder forgets in them
+        epochs = min(100, max(epochs, math.ceil(_MIN_MEDIA_STEPS / steps)))
+    settings = replace(
+        base,
+        max_epochs=epochs,
+        learning_rate=_MEDIA_RATE[kind],
+        weight_decay=_MEDIA_DECAY[kind],
+        backbone=dict(backbone),
+        refit=False,  # twice the time is too much for what it brings here
+        average=0.0,
+        warm_up=0.1,
+    )
+    if recipe == "default":
+        return settings
+    rate, batch_size = _PAPER_MEDIA["text" if kind in ("lstm", "hf", "frozen") else "image"][
+        method if method in _PAPER_BEST else "corn"
+    ]
+    return replace(
+        settings,
+        max_epochs=200,
+        batch_size=batch_size,
+        learning_rate=rate,
+        weight_decay=0.0,
+        metric="rmse",
+        clip_norm=None,
+        schedule="constant",
+        decision="median" if method in _PAPER_NORMALISER else "mode",
+        backbone_options={"text": _PAPER_LSTM} if kind == "lstm" else {},
+        image_options={"preprocessing": "paper"} if kind == "timm" else {},
+    )
+
+
+def _leading(backbone: Mapping[str, str], options: Mapping[str, Any]) -> str:
+    """The part that decides how to train: what is hardest to fit."""
+    image, text = backbone.get("image", ""), backbone.get("text", "")
+    if image:
+        return "timm" if image.startswith("timm:") else "resnet"
+    if text == "lstm":
+        return "lstm"
+    return "frozen" if (options.get("text") or {}).get("frozen") else "hf"
 
 
 def _checked(settings: Settings) -> Settings:

@@ -1,0 +1,188 @@
+"""Networks for pictures: pixels (n, 3, h, w) of whole numbers 0..255 in, features (n, out) out."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+NEEDS_VISION = "networks of timm need the extra `vision`: pip install 'echelon[vision]'"
+
+
+class Pixels(nn.Module):
+    """From whole numbers 0..255 to what a network expects, so that no one has to do it outside."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.tensor(mean).reshape(1, -1, 1, 1))
+        self.register_buffer("std", torch.tensor(std).reshape(1, -1, 1, 1))
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Scaled pixels, (n, 3, h, w)."""
+        return (pixels.to(self.mean.dtype) / 255 - self.mean) / self.std
+
+
+class _Block(nn.Module):
+    """Two convolutions beside a way around them."""
+
+    def __init__(self, size: int, width: int, stride: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(size, width, 3, stride, 1, bias=False)
+        self.first_norm = nn.BatchNorm2d(width)
+        self.second = nn.Conv2d(width, width, 3, 1, 1, bias=False)
+        self.second_norm = nn.BatchNorm2d(width)
+        nn.init.zeros_(self.second_norm.weight)  # at first a block changes nothing
+        self.around: nn.Module = nn.Identity()
+        if stride != 1 or size != width:
+            self.around = nn.Sequential(
+                nn.Conv2d(size, width, 1, stride, bias=False), nn.BatchNorm2d(width)
+            )
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = F.relu(self.first_norm(self.first(x)))
+        y = self.second_norm(self.second(y))
+        return F.relu(y + self.around(x))
+
+
+class SmallResNet(nn.Module):
+    """A ResNet for small pictures, up to some 64 pixels a side: no early pooling.
+
+    Parameters
+    ----------
+    mean, std : sequence of 3 floats
+        Of the pixels, as shares of 255.
+    widths : sequence of int
+        Channels of each stage; every stage after the first halves the sides.
+    blocks : int
+        Of each stage.
+    dropout : float
+        Of what comes out.
+
+    Examples
+    --------
+    >>> network = SmallResNet(mean=(0.5,) * 3, std=(0.25,) * 3)
+    >>> network(torch.zeros(2, 3, 16, 16, dtype=torch.uint8)).shape
+    torch.Size([2, 64])
+    """
+
+    def __init__(
+        self,
+        *,
+        mean: Sequence[float],
+        std: Sequence[float],
+        widths: Sequence[int] = (16, 32, 64),
+        blocks: int = 2,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.pixels = Pixels(mean, std)
+        self.stem = nn.Conv2d(3, widths[0], 3, 1, 1, bias=False)
+        self.stem_norm = nn.BatchNorm2d(widths[0])
+        layers: list[nn.Module] = []
+        size = widths[0]
+        for stage, width in enumerate(widths):
+            for block in range(blocks):
+                layers.append(_Block(size, width, 2 if stage and not block else 1))
+                size = width
+        self.layers = nn.Sequential(*layers)
+        self.dropout = nn.Dropout(dropout)
+        self.out_features = size
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """(n, out) of pixels (n, 3, h, w)."""
+        x = F.relu(self.stem_norm(self.stem(_channels_last(self.pixels(pixels)))))
+        features: Tensor = self.dropout(self.layers(x).mean((2, 3)))
+        return features
+
+
+class TimmBackbone(nn.Module):
+    """A network of timm (extra `vision`) without its classifier.
+
+    Parameters
+    ----------
+    name : str
+        As in timm. A name with a tag, such as ``resnet34.a1_in1k``, names weights, which are
+        fetched; without one the network starts from random weights.
+    mean, std : sequence of 3 floats
+        Of the pixels, as shares of 255.
+    weights : path, optional
+        A local file of weights instead, safetensors or a plain state dict.
+    fetch : bool
+        Whether named weights are fetched; a saved model brings its own.
+    options
+        Whatever ``timm.create_model`` takes.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        mean: Sequence[float],
+        std: Sequence[float],
+        weights: str | Path | None = None,
+        fetch: bool = True,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        try:
+            import timm
+        except ImportError:
+            raise ValueError(NEEDS_VISION) from None
+        named = "." in name and weights is None and fetch
+        self.pixels = Pixels(mean, std)
+        try:
+            network: Any = timm.create_model(name, pretrained=named, num_classes=0, **options)
+        except RuntimeError as error:
+            close = timm.list_models(f"*{name.split('.')[0][:5]}*")[:5]
+            raise ValueError(
+                f"timm cannot make {name!r}: {str(error).splitlines()[0]}"
+                + (f"; near it are {', '.join(close)}" if close else "")
+            ) from None
+        if weights is not None and fetch:
+            network.load_state_dict(_read_weights(Path(weights), network))
+        self.network: nn.Module = network
+        # Some networks have another width before the classifier than they say.
+        self.out_features = int(getattr(network, "head_hidden_size", 0) or network.num_features)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """(n, out) of pixels (n, 3, h, w)."""
+        features: Tensor = self.network(_channels_last(self.pixels(pixels)))
+        return features
+
+
+def _channels_last(x: Tensor) -> Tensor:
+    # as convolutions on a processor want it; an exported graph has an order of its own
+    if torch.compiler.is_exporting():
+        return x
+    return x.contiguous(memory_format=torch.channels_last)
+
+
+def _read_weights(path: Path, network: nn.Module) -> Mapping[str, Tensor]:
+    """Weights for all but the classifier, or an error that says what does not fit."""
+    if not path.is_file():
+        raise ValueError(f"there is no file of weights {path}")
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            found: Any = load_file(path)
+        else:
+            found = torch.load(path, map_location="cpu", weights_only=True)
+            found = found.get("state_dict", found)
+    except Exception as error:  # a damaged file, or one that holds more than tensors
+        reason = str(error).strip().split("\n")[0]
+        raise ValueError(f"the weights {path} cannot be read: {reason}") from None
+    wanted = network.state_dict()
+    fitting = {k: v for k, v in found.items() if k in wanted and v.shape == wanted[k].shape}
+    missing = [name for name in wanted if name not in fitting]
+    if missing:
+        raise ValueError(
+            f"{path} lacks weights of this network: {', '.join(missing[:3])}"
+            + (f" and {len(missing) - 3} others" if len(missing) > 3 else "")
+        )
+    return fitting

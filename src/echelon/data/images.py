@@ -1,0 +1,324 @@
+"""From image files, arrays and opened pictures to pixels of one size.
+
+The rules:
+
+- A picture is turned as its EXIF orientation says, and becomes RGB with 8 bits: greyscale is
+  repeated (16 bits are scaled down), CMYK is converted, transparency lies on white, of an
+  animation the first frame counts.
+- A file that is missing, no picture, cut short, or has more than 100 million pixels is broken.
+  A broken picture raises an error that names it; with ``on_broken="skip"`` a fit leaves its row
+  out, and says how many there were.
+- Pixels leave here as whole numbers 0..255; a network scales them itself, so that an exported
+  graph takes them as they are.
+"""
+
+import math
+import warnings
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+MAX_PIXELS = 100_000_000
+NEEDS_VISION = "images need the extra `vision`: pip install 'echelon[vision]'"
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+_LARGEST_SMALL = 64  # pixels a side up to which pictures are taken as they are
+_KEPT_BYTES = 512 * 2**20  # of decoded pictures that are kept between epochs
+_RESAMPLING = ("nearest", "bilinear", "bicubic", "lanczos")
+
+OnBroken = Literal["raise", "skip"]
+
+
+class BrokenImageError(ValueError):
+    """A picture that cannot be read; the message names it."""
+
+
+@dataclass(frozen=True)
+class PictureSettings:
+    """How pictures become pixels, decided on the training rows and saved with a model.
+
+    Parameters
+    ----------
+    resize : int
+        Pixels a side after resizing, the shape of the picture not kept: the paper's way.
+    crop : int
+        Pixels a side of what the network sees: the middle, in training a random place.
+    flip : bool
+        Whether training mirrors half of the pictures, left to right.
+    pad : int
+        Pixels of edge that training repeats around a picture before it crops.
+    keep_shape : bool
+        Resize the shorter side instead, and crop the rest away: the way of timm.
+    interpolation : {"nearest", "bilinear", "bicubic", "lanczos"}
+    mean, std : tuple of 3 floats
+        What the network subtracts from and divides its pixels (0..1) by.
+    """
+
+    resize: int
+    crop: int
+    flip: bool = False
+    pad: int = 0
+    keep_shape: bool = False
+    interpolation: str = "bilinear"
+    mean: tuple[float, ...] = (0.5, 0.5, 0.5)
+    std: tuple[float, ...] = (0.25, 0.25, 0.25)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.crop <= self.resize + 2 * self.pad:
+            raise ValueError(
+                f"crop must lie between 1 and resize + 2 * pad = {self.resize + 2 * self.pad}; "
+                f"got {self.crop}"
+            )
+        if self.interpolation not in _RESAMPLING:
+            raise ValueError(
+                f"interpolation must be one of {', '.join(_RESAMPLING)}; got {self.interpolation!r}"
+            )
+
+    def describe(self) -> dict[str, Any]:
+        """What a saved model stores."""
+        return asdict(self)
+
+
+def rebuild_pictures(described: Mapping[str, Any]) -> PictureSettings:
+    """Settings from what :meth:`PictureSettings.describe` gave."""
+    plain: dict[str, Any] = {
+        k: tuple(v) if isinstance(v, list) else v for k, v in described.items()
+    }
+    return PictureSettings(**plain)
+
+
+def paper_pictures(**changed: Any) -> PictureSettings:
+    """The preprocessing of the CORN paper: resize 256, random crop 224, flip."""
+    return _changed(
+        PictureSettings(256, 224, flip=True, mean=IMAGENET_MEAN, std=IMAGENET_STD), changed
+    )
+
+
+def timm_pictures(name: str, **changed: Any) -> PictureSettings:
+    """What timm's own configuration of a network says: size, crop, interpolation and scale."""
+    try:
+        from timm.models import get_pretrained_cfg
+    except ImportError:
+        raise ValueError(NEEDS_VISION) from None
+    found = get_pretrained_cfg(name)
+    if found is None:
+        return paper_pictures(**changed)
+    crop = int(found.input_size[-1])
+    return _changed(
+        PictureSettings(
+            max(crop, math.floor(crop / (found.crop_pct or 1.0))),
+            crop,
+            flip=True,
+            keep_shape=True,
+            interpolation=found.interpolation if found.interpolation in _RESAMPLING else "bicubic",
+            mean=tuple(found.mean),
+            std=tuple(found.std),
+        ),
+        changed,
+    )
+
+
+def small_pictures(cells: NDArray[Any], **changed: Any) -> PictureSettings:
+    """Pictures at their own size, up to 64 pixels a side, moved a little in training.
+
+    They are not mirrored: what left and right mean is not known.
+    """
+    width, height = open_picture(cells[0]).size
+    size = int(changed.pop("size", 0)) or min(_LARGEST_SMALL, max(width, height))
+    return _changed(PictureSettings(size, size, pad=max(1, size // 8)), changed)
+
+
+def _changed(settings: PictureSettings, changed: Mapping[str, Any]) -> PictureSettings:
+    changed = dict(changed)
+    if "size" in changed:  # of what the network sees; the margin around it keeps its share
+        size = int(changed.pop("size"))
+        share = settings.resize / settings.crop
+        changed = {"crop": size, "resize": round(size * share), **changed}
+    try:
+        return replace(settings, **changed)
+    except TypeError as error:
+        raise ValueError(f"images do not take these options: {error}") from None
+
+
+# ---- reading -------------------------------------------------------------------------------------
+
+
+def open_picture(cell: Any) -> Any:
+    """A cell as an RGB picture (PIL) that is the right way up.
+
+    Parameters
+    ----------
+    cell : path, PIL image, or array (h, w) or (h, w, channels)
+        Arrays of floats run from 0 to 1, those of whole numbers from 0 to 255.
+    """
+    try:
+        from PIL import Image, ImageOps
+    except ImportError:
+        raise ValueError(NEEDS_VISION) from None
+    if isinstance(cell, np.ndarray):
+        return _of_array(cell)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about sizes, which are judged here
+            if isinstance(cell, Image.Image):
+                return _to_rgb(ImageOps.exif_transpose(_loaded(cell, cell)))
+            with open(cell, "rb") as stream, Image.open(stream) as opened:
+                return _to_rgb(ImageOps.exif_transpose(_loaded(opened, cell)))
+    except BrokenImageError:
+        raise
+    except FileNotFoundError:
+        raise BrokenImageError(f"there is no image {_named(cell)}") from None
+    except Image.DecompressionBombError as error:
+        raise BrokenImageError(f"image {_named(cell)} is too large: {error}") from None
+    except Exception as error:  # Pillow's readers raise almost anything on damaged files
+        raise BrokenImageError(f"image {_named(cell)} cannot be read: {error}") from None
+
+
+def _loaded(opened: Any, cell: Any) -> Any:
+    if opened.width * opened.height > MAX_PIXELS:
+        raise BrokenImageError(
+            f"image {_named(cell)} has {opened.width} x {opened.height} pixels, more than "
+            f"{MAX_PIXELS:,}; make it smaller"
+        )
+    opened.load()
+    return opened
+
+
+def _named(cell: Any) -> str:
+    return str(cell) if isinstance(cell, (str, Path)) else f"of type {type(cell).__name__}"
+
+
+def _to_rgb(picture: Any) -> Any:
+    from PIL import Image
+
+    if picture.mode.startswith("I"):  # 16 or 32 bits of grey
+        values = np.asarray(picture, dtype=np.float64)
+        top = 65535.0 if values.max(initial=0) > 255 else 255.0
+        return Image.fromarray((values / top * 255).clip(0, 255).astype(np.uint8)).convert("RGB")
+    if picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info:
+        opaque = picture.convert("RGBA")
+        white = Image.new("RGBA", opaque.size, (255, 255, 255, 255))
+        return Image.alpha_composite(white, opaque).convert("RGB")
+    return picture.convert("RGB")
+
+
+def _of_array(array: NDArray[Any]) -> Any:
+    from PIL import Image
+
+    if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3, 4)):
+        raise BrokenImageError(
+            f"an image array must be (h, w), (h, w, 3) or (h, w, 4); got {array.shape}"
+        )
+    if array.dtype.kind == "f":
+        if not (np.isfinite(array).all() and array.min() >= 0 and array.max() <= 1):
+            raise BrokenImageError("an image array of floats must run from 0 to 1")
+        array = np.round(array * 255)
+    elif array.dtype.kind == "b":
+        array = array * 255
+    values = array.astype(np.uint8)
+    return _to_rgb(Image.fromarray(values[..., 0] if values.shape[2:] == (1,) else values))
+
+
+def find_broken(cells: NDArray[Any], *, workers: int = 2) -> dict[int, str]:
+    """Rows whose pictures cannot be read, and why; reads every one of them."""
+
+    def why(cell: Any) -> str | None:
+        try:
+            open_picture(cell)
+        except BrokenImageError as error:
+            return str(error)
+        return None
+
+    with ThreadPoolExecutor(workers) as pool:
+        return {i: reason for i, reason in enumerate(pool.map(why, cells)) if reason}
+
+
+# ---- many pictures -------------------------------------------------------------------------------
+
+
+class Pictures:
+    """The pictures of many rows, read when they are taken.
+
+    What is random in training is decided by the seed, the epoch and the row, and so neither by
+    the number of workers nor by the batch a row is in.
+
+    Parameters
+    ----------
+    cells : array of objects, shape (n,)
+        Paths, arrays or opened pictures.
+    settings : PictureSettings
+    """
+
+    def __init__(self, cells: NDArray[Any], settings: PictureSettings) -> None:
+        self.cells = cells
+        self.settings = settings
+        self._kept: dict[int, NDArray[np.uint8]] = {}
+        self._room = _KEPT_BYTES // (3 * settings.resize**2)  # pictures
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def take(self, rows: NDArray[np.int64], seed: tuple[int, ...] | None = None) -> Tensor:
+        """Pixels of some rows, (rows, 3, crop, crop), of whole numbers 0..255.
+
+        Parameters
+        ----------
+        rows : array of int, shape (rows,)
+        seed : tuple of int, optional
+            Of the crops and flips of training; without it, the middle is taken.
+        """
+        size = self.settings.crop
+        pixels = np.empty((len(rows), size, size, 3), dtype=np.uint8)
+        for i, row in enumerate(rows.tolist()):
+            generator = None if seed is None else np.random.default_rng((*seed, row))
+            pixels[i] = self._cropped(self._resized(row), generator)
+        return torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous()
+
+    def _resized(self, row: int) -> NDArray[np.uint8]:
+        kept = self._kept.get(row)
+        if kept is not None:
+            return kept
+        resized = resize(open_picture(self.cells[row]), self.settings)
+        if len(self._kept) < self._room:
+            self._kept[row] = resized
+        return resized
+
+    def _cropped(
+        self, picture: NDArray[np.uint8], generator: np.random.Generator | None
+    ) -> NDArray[np.uint8]:
+        settings, size = self.settings, self.settings.crop
+        if generator is not None and settings.pad:
+            around = (settings.pad, settings.pad)
+            picture = np.pad(picture, (around, around, (0, 0)), mode="edge")
+        spare = (picture.shape[0] - size, picture.shape[1] - size)
+        if generator is None:
+            top, left = spare[0] // 2, spare[1] // 2
+        else:
+            top, left = (int(generator.integers(one + 1)) for one in spare)
+        cropped = picture[top : top + size, left : left + size]
+        if generator is not None and settings.flip and generator.random() < 0.5:
+            cropped = cropped[:, ::-1]
+        return cropped
+
+
+def resize(picture: Any, settings: PictureSettings) -> NDArray[np.uint8]:
+    """An RGB picture as an array (h, w, 3), resized but not cropped."""
+    from PIL import Image
+
+    width = height = settings.resize
+    if settings.keep_shape:
+        scale = settings.resize / min(picture.size)
+        # a very long picture would be blown up by this; what is cropped away need not exist
+        longest = 4 * settings.resize
+        width, height = (min(longest, max(settings.resize, round(s * scale))) for s in picture.size)
+    if picture.size != (width, height):
+        method = getattr(Image.Resampling, settings.interpolation.upper())
+        picture = picture.resize((width, height), method, reducing_gap=3.0)
+    return np.asarray(picture, dtype=np.uint8)

@@ -1,0 +1,247 @@
+"""From texts to token ids.
+
+The rules, which hold for training and prediction alike:
+
+- A missing or blank text is one token of its own, so every text has at least one token.
+- Texts are brought to one Unicode form (NFKC) and to lower case. A token is a word, with its
+  apostrophe, or any other single sign: a comma, an emoji.
+- Words that fewer than `min_count` training texts hold, words longer than 40 letters and words
+  never seen share one token, the unknown.
+- Of a text with more than `max_tokens` tokens, the first and the last halves are kept: a review
+  ends with its verdict. So 100,000 characters cost no more than a page.
+
+A pretrained encoder brings a tokenizer with rules of its own; only the length is ours.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+PADDING = -1  # behind the end of a text
+UNKNOWN, EMPTY = 0, 1  # ids before those of the words
+_NUM_SPECIAL = 2
+_LONGEST_WORD = 40
+_TOKEN = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")  # noqa: RUF001
+
+
+@dataclass(frozen=True)
+class TokenLists:
+    """Token ids of many texts, one after the other.
+
+    Attributes
+    ----------
+    ids : array of int32, shape (total,)
+    ends : array of int64, shape (n,)
+        Where each text ends in `ids`.
+    """
+
+    ids: NDArray[np.int32]
+    ends: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, lists: Iterable[Sequence[int]]) -> "TokenLists":
+        """Of a list of ids for each text, none of them empty."""
+        rows = [np.asarray(one, dtype=np.int32) for one in lists]
+        ends = np.cumsum([len(row) for row in rows], dtype=np.int64)
+        return cls(np.concatenate(rows) if rows else np.zeros(0, np.int32), ends)
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """How many tokens each text has, (n,)."""
+        return np.diff(self.ends, prepend=0)
+
+    def take(self, rows: NDArray[np.int64]) -> Tensor:
+        """Ids of some texts, (rows, longest of them), `PADDING` behind the end of each.
+
+        Examples
+        --------
+        >>> TokenLists.of([[5, 6, 7], [8]]).take(np.array([1, 0]))
+        tensor([[ 8, -1, -1],
+                [ 5,  6,  7]])
+        """
+        ends, lengths = self.ends[rows], self.lengths[rows]
+        places = np.arange(lengths.max(initial=1))
+        inside = places < lengths[:, None]
+        padded = np.full(inside.shape, PADDING, dtype=np.int64)
+        padded[inside] = self.ids[((ends - lengths)[:, None] + places)[inside]]
+        return torch.from_numpy(padded)
+
+
+class WordTokenizer:
+    """Words as numbers; the vocabulary is that of the training texts.
+
+    Parameters
+    ----------
+    words : sequence of str
+        Known words; the first has the id 2, after the unknown and the empty text.
+    max_tokens : int
+        Of one text.
+
+    Examples
+    --------
+    >>> tokenizer = WordTokenizer.of(["Good, very good!", "Not good", "not bad 🙂"], min_count=2)
+    >>> tokenizer.words
+    ('good', 'not')
+    >>> tokenizer.encode(["not GOOD at all", "", None]).take(np.arange(3))
+    tensor([[ 3,  2,  0,  0],
+            [ 1, -1, -1, -1],
+            [ 1, -1, -1, -1]])
+    """
+
+    kind = "words"
+
+    def __init__(self, words: Sequence[str], max_tokens: int) -> None:
+        if max_tokens < 1:
+            raise ValueError(f"max_tokens must be at least 1; got {max_tokens}")
+        self.words = tuple(words)
+        self.max_tokens = max_tokens
+        self._ids = {word: i + _NUM_SPECIAL for i, word in enumerate(self.words)}
+
+    @property
+    def num_tokens(self) -> int:
+        """How many ids there are."""
+        return len(self.words) + _NUM_SPECIAL
+
+    @classmethod
+    def of(
+        cls,
+        texts: Iterable[Any],
+        *,
+        max_tokens: int = 256,
+        max_words: int = 20_000,
+        min_count: int = 2,
+    ) -> "WordTokenizer":
+        """Learn the words of the training texts, the most frequent first."""
+        counts: Counter[str] = Counter()
+        for text in texts:
+            counts.update(set(split_words(text)))
+        frequent = [
+            (-count, word)
+            for word, count in counts.items()
+            if count >= min_count and len(word) <= _LONGEST_WORD
+        ]
+        return cls([word for _, word in sorted(frequent)[:max_words]], max_tokens)
+
+    def encode(self, texts: Iterable[Any]) -> TokenLists:
+        """Token ids of each text."""
+        find = self._ids.get
+        return TokenLists.of(
+            [find(word, UNKNOWN) for word in shortened(split_words(text), self.max_tokens)]
+            or [EMPTY]
+            for text in texts
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """What a saved model stores."""
+        return {"kind": self.kind, "words": list(self.words), "max_tokens": self.max_tokens}
+
+
+class PretrainedTokenizer:
+    """The tokenizer of a pretrained encoder (extra `text`), rebuilt from its one JSON file.
+
+    Parameters
+    ----------
+    document : str
+        The content of a ``tokenizer.json``.
+    max_tokens : int
+        Of one text, special tokens included; the end of a longer one is cut.
+    """
+
+    kind = "pretrained"
+
+    def __init__(self, document: str, max_tokens: int) -> None:
+        try:
+            from tokenizers import Tokenizer
+        except ImportError:
+            raise ValueError(NEEDS_TEXT) from None
+        self.document = document
+        self.max_tokens = max_tokens
+        self._tokenizer = Tokenizer.from_str(document)
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(max_tokens)
+
+    @classmethod
+    def of(cls, name: str, *, max_tokens: int = 256) -> "PretrainedTokenizer":
+        """The tokenizer of a model's name or folder."""
+        try:
+            from transformers import AutoTokenizer
+        except ImportError:
+            raise ValueError(NEEDS_TEXT) from None
+        try:
+            found = AutoTokenizer.from_pretrained(name, use_fast=True)
+        except (OSError, ValueError) as error:
+            raise ValueError(
+                f"there is no tokenizer for 'hf:{name}': {_first_line(error)}; give the name of "
+                f"a model that can be reached, or a folder with its files"
+            ) from None
+        if not getattr(found, "is_fast", False):
+            raise ValueError(f"'hf:{name}' has no tokenizer.json, which a saved model needs")
+        longest = min(max_tokens, int(getattr(found, "model_max_length", max_tokens)))
+        return cls(found.backend_tokenizer.to_str(), longest)
+
+    @property
+    def num_tokens(self) -> int:
+        """How many ids there are."""
+        return int(self._tokenizer.get_vocab_size())
+
+    def encode(self, texts: Iterable[Any]) -> TokenLists:
+        """Token ids of each text, with the special tokens around them."""
+        plain = [plain_text(text) for text in texts]
+        found = self._tokenizer.encode_batch(plain)
+        # A tokenizer without special tokens gives an empty text nothing.
+        return TokenLists.of(one.ids or [0] for one in found)
+
+    def describe(self) -> dict[str, Any]:
+        """What a saved model stores."""
+        return {"kind": self.kind, "document": self.document, "max_tokens": self.max_tokens}
+
+
+NEEDS_TEXT = "pretrained text encoders need the extra `text`: pip install 'echelon[text]'"
+
+Tokenizer = WordTokenizer | PretrainedTokenizer
+
+
+def rebuild_tokenizer(described: Mapping[str, Any]) -> Tokenizer:
+    """A tokenizer from what :meth:`describe` gave."""
+    if described["kind"] == WordTokenizer.kind:
+        return WordTokenizer(list(map(str, described["words"])), int(described["max_tokens"]))
+    if described["kind"] == PretrainedTokenizer.kind:
+        return PretrainedTokenizer(str(described["document"]), int(described["max_tokens"]))
+    raise ValueError(f"there is no tokenizer of the kind {described['kind']!r}")
+
+
+def plain_text(value: Any) -> str:
+    """A cell as a text: empty where it is missing."""
+    if isinstance(value, str):
+        return value
+    if value is None or value != value:  # None, NaN, or pandas' own
+        return ""
+    return str(value)
+
+
+def split_words(text: Any) -> list[str]:
+    """The tokens of a text; see the rules at the top of this module."""
+    return _TOKEN.findall(unicodedata.normalize("NFKC", plain_text(text)).lower())
+
+
+def shortened(tokens: list[str], max_tokens: int) -> list[str]:
+    """The first and the last halves of too many tokens."""
+    if len(tokens) <= max_tokens:
+        return tokens
+    last = max_tokens // 2
+    return tokens[: max_tokens - last] + tokens[len(tokens) - last :]
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0]

@@ -1,0 +1,146 @@
+"""What a fit is made of: rows with their ranks and weights, split and counted."""
+
+import hashlib
+import json
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor, nn
+
+from echelon.data.images import OnBroken, find_broken
+from echelon.data.labels import Labels
+from echelon.data.splits import hold_out
+from echelon.data.tables import RawTable, TableSchema
+from echelon.evaluation._arguments import as_weight
+from echelon.prediction import require_same_length
+from echelon.training.batches import Rows
+from echelon.training.recipes import Settings
+
+_LISTED = 3
+
+
+class Part(NamedTuple):
+    """Rows, their ranks (n,) and weights (n,)."""
+
+    table: RawTable
+    ranks: NDArray[np.int64]
+    weight: NDArray[np.float32]
+
+    def rows(self, selected: Any) -> "Part":
+        """Some of the rows."""
+        return Part(self.table.rows(selected), self.ranks[selected], self.weight[selected])
+
+
+def given_part(
+    schema: TableSchema, labels: Labels, table: Any, y: Any, on_broken: OnBroken
+) -> Part:
+    """Validation rows that were given, each of weight 1."""
+    if y is None:
+        raise ValueError("X_val needs y_val")
+    read, ranks = schema.read(table), labels.to_ranks(y)
+    require_same_length(len(read), len(ranks), "y_val")
+    part = Part(read, ranks, np.ones(len(ranks), dtype=np.float32))
+    return without_broken(part, None, on_broken)[0]
+
+
+def row_weights(
+    class_weight: Mapping[Any, float] | str | None,
+    sample_weight: ArrayLike | None,
+    ranks: NDArray[np.int64],
+    labels: Labels,
+) -> NDArray[np.float32] | None:
+    """The weight of each row, (n,): its own times that of its class; None where all count alike."""
+    weight = None
+    if sample_weight is not None:
+        weight = as_weight(sample_weight, length=len(ranks)).astype(np.float32)
+    if class_weight is None:
+        return weight
+    per_class = np.ones(labels.num_classes)
+    if isinstance(class_weight, str):
+        if class_weight != "balanced":
+            raise ValueError(f"class_weight must be 'balanced' or a mapping; got {class_weight!r}")
+        counts = np.bincount(ranks, weights=weight, minlength=labels.num_classes)
+        present = counts > 0
+        per_class[present] = counts.sum() / (present.sum() * counts[present])
+    else:
+        for label, value in class_weight.items():
+            per_class[labels.to_ranks([label])[0]] = value
+    by_rank = per_class[ranks].astype(np.float32)
+    return by_rank if weight is None else weight * by_rank
+
+
+def without_broken(
+    part: Part, groups: NDArray[Any] | None, on_broken: OnBroken
+) -> tuple[Part, NDArray[Any] | None, dict[int, str]]:
+    """The rows, and their groups, whose images can be read, and why the others cannot.
+
+    With ``on_broken="raise"`` nothing is read yet: the first broken image raises when it is needed.
+    """
+    if on_broken not in ("raise", "skip"):
+        raise ValueError(f"on_broken must be 'raise' or 'skip'; got {on_broken!r}")
+    if on_broken == "raise" or part.table.images is None:
+        return part, groups, {}
+    broken = find_broken(part.table.images)
+    if not broken:
+        return part, groups, {}
+    reasons = "; ".join(list(broken.values())[:_LISTED])
+    if len(broken) == len(part.ranks):
+        raise ValueError(f"none of the {len(broken)} images can be read: {reasons}")
+    warnings.warn(
+        f"{len(broken)} of {len(part.ranks)} rows are left out, as their images cannot be read: "
+        f"{reasons}" + ("; .." if len(broken) > _LISTED else ""),
+        stacklevel=3,
+    )
+    kept = np.ones(len(part.ranks), dtype=bool)
+    kept[list(broken)] = False
+    return part.rows(kept), None if groups is None else groups[kept], broken
+
+
+def split_rows(
+    whole: Part, held: Part | None, fraction: float, groups: Any, seed: int
+) -> tuple[Part, Part | None]:
+    """What is trained on, and what chooses the epoch: rows that are given, or held out."""
+    if held is not None:
+        return whole, held
+    if fraction == 0:
+        return whole, None
+    marked = hold_out(
+        whole.table, whole.ranks, fraction, groups=groups, generator=np.random.default_rng(seed)
+    )
+    validation = whole.rows(marked)
+    if not validation.weight.any():
+        validation = validation._replace(weight=np.ones_like(validation.weight))
+    return whole.rows(~marked), validation
+
+
+def memory_line(table: RawTable, rows: Rows, network: nn.Module) -> str:
+    """What a fit holds at once: the table, its features, and the network with its optimiser."""
+    raw = table.numbers.nbytes + table.codes.nbytes
+    features = rows.features if isinstance(rows.features, Tensor) else rows.features.table
+    held = sum(t.nbytes for t in (features, rows.ranks, rows.weight) if t is not None)
+    # parameters, gradients, two moments, and the best epoch
+    parameters = 5 * sum(parameter.nbytes for parameter in network.parameters())
+    total = (2 * raw + held + parameters) / 2**20  # the split copies the table once
+    what = [f"{len(table):,} rows"]
+    if features is not None:
+        what.append(f"{features.shape[1]} features")
+    what += [kind for kind in ("texts", "images") if getattr(table, kind) is not None]
+    return f"{', '.join(what)}: about {total:,.0f} MiB"
+
+
+def fingerprint(method: str, settings: Settings, rows: Rows, seed: int) -> str:
+    """Of everything that decides how a run goes."""
+    document = json.dumps([method, asdict(settings), seed], default=str, sort_keys=True)
+    digest = hashlib.sha256(document.encode())
+    if isinstance(rows.features, Tensor):
+        digest.update(rows.features.numpy().tobytes())
+    else:
+        digest.update(rows.features.digest())
+    digest.update(rows.ranks.numpy().tobytes())
+    if rows.weight is not None:
+        digest.update(rows.weight.numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,96 @@
+"""Rows that are trained on, and the batches they make.
+
+Invariant: the batches of an epoch, and what is random in their pictures, are decided by the seed
+and the epoch alone; how many threads prepare them changes nothing.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from echelon.data.inputs import Batch, Inputs, prefetched
+
+_POOL = 50  # batches whose rows are sorted by length together
+_MAX_WORKERS = 4
+_PREDICT_ROWS = 128  # texts or pictures at once
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows: features (n, d) or inputs on demand, ranks (n,), and weights (n,) or None."""
+
+    features: Tensor | Inputs
+    ranks: Tensor
+    weight: Tensor | None = None
+
+    def to(self, device: torch.device) -> "Rows":
+        """The same rows on a device; inputs on demand go there batch by batch."""
+        weight = None if self.weight is None else self.weight.to(device)
+        features = self.features
+        if isinstance(features, Tensor):
+            features = features.to(device)
+        return Rows(features, self.ranks.to(device), weight)
+
+    def batches(
+        self, order: Sequence[Tensor], seed: tuple[int, ...], workers: int
+    ) -> Iterator[tuple[Tensor, Tensor | Batch]]:
+        """Row numbers and what the network takes for them, batch by batch."""
+        if isinstance(self.features, Tensor):
+            for rows in order:
+                yield rows, self.features[rows]
+            return
+        inputs, device = self.features, self.ranks.device
+        made = prefetched(lambda rows: inputs.take(rows.cpu().numpy(), seed), order, workers)
+        for rows, batch in zip(order, made, strict=True):
+            yield rows, {part: tensor.to(device) for part, tensor in batch.items()}
+
+
+def worker_count(features: Tensor | Inputs, asked: int | None) -> int:
+    """Threads that are worth their while: pictures take time to read, tables and texts do not."""
+    if isinstance(features, Tensor) or features.image is None:
+        return 0
+    return min(_MAX_WORKERS, os.cpu_count() or 1) if asked is None else asked
+
+
+def shuffled_batches(
+    rows: Rows, batch_size: int, drop_last: bool, generator: torch.Generator, least: int = 1
+) -> list[Tensor]:
+    """Row numbers of each batch of an epoch, in random order.
+
+    Where rows differ in length, a batch holds rows of about the same: the rows are shuffled, sorted
+    within pools of fifty batches, and the batches are shuffled again. A batch of fewer than `least`
+    of them, which could not be shared between processes, joins the one before.
+    """
+    n, device = len(rows.ranks), rows.ranks.device
+    order = torch.randperm(n, generator=generator)
+    lengths = rows.features.lengths if isinstance(rows.features, Inputs) else None
+    if lengths is None:
+        batches = list(torch.split(order.to(device), batch_size))
+    else:
+        pools = torch.split(order, batch_size * _POOL)
+        length = torch.from_numpy(lengths)
+        batches = [
+            batch.to(device)
+            for pool in pools
+            for batch in torch.split(pool[torch.argsort(length[pool], stable=True)], batch_size)
+        ]
+    if drop_last and len(batches) > 1:
+        batches = [batch for batch in batches if len(batch) == batch_size]
+    if len(batches) > 1 and len(batches[-1]) < least:
+        batches[-2:] = [torch.cat(batches[-2:])]
+    if lengths is None:
+        return batches
+    return [batches[i] for i in torch.randperm(len(batches), generator=generator).tolist()]
+
+
+def in_order(inputs: Inputs, workers: int) -> Iterator[tuple[NDArray[np.int64], Batch]]:
+    """All rows once, those of like length together: row numbers and what the network takes."""
+    lengths = inputs.lengths
+    order = np.arange(len(inputs)) if lengths is None else np.argsort(lengths, kind="stable")
+    parts = [order[i : i + _PREDICT_ROWS] for i in range(0, len(order), _PREDICT_ROWS)]
+    yield from zip(parts, prefetched(inputs.take, parts, workers), strict=True)

@@ -1,0 +1,218 @@
+"""From raw rows to what a network takes, and the network that takes it.
+
+Everything here is decided on the training rows and rebuilt from a saved model: the encoder of the
+table (a part of the network), the tokenizer of the texts, and how pictures become pixels.
+"""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from echelon.backbones.parts import (
+    JoinedBackbone,
+    choose_backbones,
+    make_image_backbone,
+    make_text_backbone,
+    part_of,
+)
+from echelon.backbones.tabular import make_backbone, output_size
+from echelon.backbones.text import PretrainedText
+from echelon.data.columns import single_column
+from echelon.data.images import (
+    Pictures,
+    PictureSettings,
+    paper_pictures,
+    rebuild_pictures,
+    small_pictures,
+    timm_pictures,
+)
+from echelon.data.inputs import Inputs
+from echelon.data.tables import RawTable, TableEncoder, TableSchema
+from echelon.data.texts import PretrainedTokenizer, Tokenizer, WordTokenizer, rebuild_tokenizer
+from echelon.methods import Method
+from echelon.training.network import OrdinalNetwork
+from echelon.training.recipes import Settings
+
+CHUNK = 16_384  # rows of a table that are encoded at once
+
+_PREPROCESSING = ("own", "paper", "timm")
+
+
+@dataclass(frozen=True)
+class Readers:
+    """How texts become token ids and pictures become pixels; None where rows have none.
+
+    Those of a saved model have `saved`, and fetch nothing; `config` is then what its pretrained
+    text encoder is rebuilt from.
+    """
+
+    tokenizer: Tokenizer | None = None
+    pictures: PictureSettings | None = None
+    config: Mapping[str, Any] | None = None
+    saved: bool = False
+
+    @classmethod
+    def of(cls, table: RawTable, settings: Settings) -> "Readers":
+        """Decide on the training rows."""
+        backbones = settings.backbone if isinstance(settings.backbone, Mapping) else {}
+        tokenizer = pictures = None
+        if table.texts is not None:
+            tokenizer = _make_tokenizer(table, backbones["text"], settings.text_options)
+        if table.images is not None:
+            pictures = _make_pictures(table, backbones["image"], settings.image_options)
+        return cls(tokenizer, pictures)
+
+    def describe(self, network: nn.Module) -> dict[str, Any]:
+        """What a saved model stores of them."""
+        text = _text_network(network)
+        return {
+            "tokenizer": None if self.tokenizer is None else self.tokenizer.describe(),
+            "pictures": None if self.pictures is None else self.pictures.describe(),
+            "config": text.config_document() if isinstance(text, PretrainedText) else None,
+        }
+
+    @classmethod
+    def rebuild(cls, described: Mapping[str, Any]) -> "Readers":
+        """Readers from what :meth:`describe` gave."""
+        tokenizer, pictures = described["tokenizer"], described["pictures"]
+        return cls(
+            None if tokenizer is None else rebuild_tokenizer(tokenizer),
+            None if pictures is None else rebuild_pictures(pictures),
+            described["config"],
+            saved=True,
+        )
+
+    def inputs(self, table: RawTable, encoder: TableEncoder) -> Tensor | Inputs:
+        """Features (n, d) where rows are only a table, and inputs on demand otherwise."""
+        features = None
+        if table.numbers.shape[1] or table.codes.shape[1]:
+            features = encode(encoder, table)
+        if self.tokenizer is None and self.pictures is None:
+            assert features is not None
+            return features
+        return Inputs(
+            features,
+            None if self.tokenizer is None else self.tokenizer.encode(table.texts),  # type: ignore[arg-type]
+            None if self.pictures is None else Pictures(table.images, self.pictures),  # type: ignore[arg-type]
+        )
+
+
+def _make_tokenizer(table: RawTable, backbone: str, options: Mapping[str, Any]) -> Tokenizer:
+    assert table.texts is not None
+    try:
+        if backbone == "lstm":
+            return WordTokenizer.of(table.texts, **options)
+        return PretrainedTokenizer.of(backbone.removeprefix("hf:"), **options)
+    except TypeError as error:
+        raise ValueError(f"texts of {backbone!r} do not take these options: {error}") from None
+
+
+def _make_pictures(table: RawTable, backbone: str, options: Mapping[str, Any]) -> PictureSettings:
+    assert table.images is not None
+    options = dict(options)
+    small = backbone == "resnet"
+    way = options.pop("preprocessing", "own" if small else "timm")
+    if way == "own":
+        return small_pictures(table.images, **options)
+    if way == "paper":
+        return paper_pictures(**options)
+    if way == "timm":
+        return timm_pictures(backbone.removeprefix("timm:"), **options)
+    raise ValueError(f"preprocessing must be one of {', '.join(_PREPROCESSING)}; got {way!r}")
+
+
+def encode(encoder: TableEncoder, table: RawTable) -> Tensor:
+    """Features (n, d) of the numbers and categories of a table."""
+    features = torch.empty(len(table), encoder.num_features)
+    start = 0
+    for numbers, codes in table.chunks(CHUNK):
+        features[start : start + len(numbers)] = encoder(numbers, codes)
+        start += len(numbers)
+    return features
+
+
+def read_schema(table: Any, backbone: Any, text: str | None, image: str | None) -> TableSchema:
+    """The schema of training rows; a single column is what the backbone's name says it is."""
+    named = backbone if isinstance(backbone, Mapping) else {}
+    asked = set(named) if named else {part_of(backbone)} if isinstance(backbone, str) else {"table"}
+    if len(asked) == 1 and text is None and image is None:
+        part = next(iter(asked))
+        if part in ("text", "image"):
+            table = single_column(table, part)
+            columns = list(getattr(table, "columns", ()))
+            if len(columns) == 1:
+                name = str(columns[0])
+                text, image = (name, None) if part == "text" else (None, name)
+    return TableSchema.of(table, text=text, image=image)
+
+
+def resolve_backbone(backbone: Any, parts: tuple[str, ...]) -> Any:
+    """The name of a table's backbone, or a name for each part of a row that has others."""
+    if isinstance(backbone, nn.Module):
+        if parts != ("table",):
+            raise ValueError("a backbone of your own takes numbers and categories only")
+        return "module"
+    chosen = choose_backbones(backbone, parts)
+    return chosen["table"] if parts == ("table",) else chosen
+
+
+def make_network(
+    encoder: TableEncoder, readers: Readers, settings: Settings, method: Method, own: Any = None
+) -> OrdinalNetwork:
+    """The network that the settings describe; `own` may be a backbone of the user's, copied."""
+    if isinstance(own, nn.Module):
+        backbone = copy.deepcopy(own)
+        return OrdinalNetwork(
+            encoder, backbone, method, output_size(backbone, encoder.num_features)
+        )
+    backbone = make_parts(encoder, readers, settings)
+    return OrdinalNetwork(encoder, backbone, method, cast(int, backbone.out_features))
+
+
+def make_parts(encoder: TableEncoder, readers: Readers, settings: Settings) -> nn.Module:
+    """The backbone, or the backbones of all parts, that the settings name."""
+    options = settings.backbone_options
+    if isinstance(settings.backbone, str):
+        return make_backbone(settings.backbone, encoder.num_features, encoder.num_scaled, options)
+    made: dict[str, nn.Module] = {}
+    for part, name in settings.backbone.items():
+        mine = dict(options.get(part) or {})
+        if part == "text":
+            assert readers.tokenizer is not None
+            count = readers.tokenizer.num_tokens
+            made[part] = make_text_backbone(name, count, mine, readers.config)
+        elif part == "image":
+            assert readers.pictures is not None
+            mean, std = readers.pictures.mean, readers.pictures.std
+            made[part] = make_image_backbone(name, mean, std, mine, fetch=not readers.saved)
+        else:
+            made[part] = make_backbone(name, encoder.num_features, encoder.num_scaled, mine)
+    return JoinedBackbone(made)
+
+
+@torch.no_grad()
+def precomputed(network: nn.Module, features: Any) -> Any:
+    """Inputs whose texts are already encoded, where the encoder is frozen and would not change."""
+    text = _text_network(network)
+    if not isinstance(features, Inputs) or not isinstance(text, PretrainedText) or not text.frozen:
+        return features
+    from echelon.training.batches import in_order
+
+    text.eval()
+    only = Inputs(text=features.text)
+    device = next(text.parameters()).device
+    encoded = torch.empty(len(features), text.out_features)
+    for rows, batch in in_order(only, 0):
+        encoded[torch.from_numpy(rows)] = text.encode(batch["text"].to(device)).float().cpu()
+    return Inputs(features.table, encoded, features.image)
+
+
+def _text_network(network: nn.Module) -> nn.Module | None:
+    backbone = getattr(network, "backbone", None)
+    if not isinstance(backbone, JoinedBackbone) or "text" not in backbone.parts:
+        return None
+    return backbone.parts["text"]

@@ -1,0 +1,90 @@
+"""The commands on tables with texts and images."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import echelon
+from echelon.cli.main import app
+from echelon.runs import read_run
+from tests.media import mixed_table
+
+QUICK = ("--max-epochs", "1", "--device", "cpu", "--json")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    images = tmp_path / "images"
+    images.mkdir()
+    frame, ranks = mixed_table(50, images)
+    frame["picture"] = "images/" + frame["picture"]  # beside the table
+    frame.assign(stars=ranks + 1).to_csv(tmp_path / "table.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments: str) -> dict:
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output + repr(result.exception)
+    return json.loads(result.stdout)
+
+
+MEDIA = ("--target", "stars", "--text", "review", "--image", "picture")
+
+
+def test_a_mixed_table(folder: Path) -> None:
+    fitted = run("fit", "table.csv", *MEDIA, "--conformal", "0.2", "--out", "m", *QUICK)
+    assert fitted["skipped"] == 0
+    assert echelon.load("m").settings_.backbone == {
+        "table": "mlp", "text": "lstm", "image": "resnet",
+    }  # fmt: skip
+    scores = run("evaluate", "m", "table.csv", "--target", "stars", "--out", "run", "--json")
+    assert 0 <= scores["metrics"]["mae"] <= 3
+    assert read_run("run").predictions["probabilities"].shape == (50, 4)
+    assert run("predict", "m", "table.csv", "--out", "p.csv", "--json")["rows"] == 50
+    expected = pd.read_csv("p.csv")
+    (folder / "elsewhere").mkdir()
+    moved = pd.read_csv("table.csv")
+    moved["picture"] = moved["picture"].str.removeprefix("images/")
+    moved.to_csv("elsewhere/new.csv", index=False)
+    asked = ("predict", "m", "elsewhere/new.csv", "--out", "q.csv", "--json")
+    run(*asked, "--image-folder", "images")
+    pd.testing.assert_frame_equal(pd.read_csv("q.csv"), expected)
+
+
+def test_broken_images(folder: Path) -> None:
+    (folder / "images" / "5.png").write_bytes(b"no picture")
+    asked = ("fit", "table.csv", "--target", "stars", "--image", "picture", "--drop", "review",
+             "--out", "m", *QUICK)  # fmt: skip
+    result = CliRunner().invoke(app, asked)
+    assert isinstance(result.exception, ValueError)
+    assert "5.png cannot be read" in str(result.exception)
+    fitted = run(*asked, "--on-broken", "skip")
+    assert (fitted["skipped"], fitted["rows"]) == (1, 49)
+    skip = ("--on-broken", "skip", "--json")
+    assert run("evaluate", "m", "table.csv", "--target", "stars", *skip)["rows"] == 49
+    found = run("predict", "m", "table.csv", "--out", "p.csv", *skip)
+    assert (found["rows"], found["skipped"]) == (50, 1)
+    predictions = pd.read_csv("p.csv")
+    assert np.flatnonzero(predictions["prediction"].isna()).tolist() == [5]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--text", "revew"), "has no column 'revew'"),
+        (("--text", "review", "--drop", "review"), "cannot be both"),
+        (("--backbone", "lstm"), "needs a column of texts"),
+        (("--image", "picture", "--image-folder", "none"), "no folder of images none"),
+        (("--image", "picture", "--on-broken", "maybe"), "must be raise or skip"),
+    ],
+)
+def test_what_is_refused(folder: Path, arguments, message: str) -> None:
+    asked = ("fit", "table.csv", "--target", "stars", "--out", "m", *QUICK, *arguments)
+    result = CliRunner().invoke(app, asked)
+    assert isinstance(result.exception, ValueError)
+    assert message in str(result.exception)

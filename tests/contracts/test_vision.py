@@ -1,0 +1,56 @@
+"""The paper's image networks with every method: a step, an evaluation, a saved model, ONNX."""
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+
+import echelon
+from echelon import OrdinalClassifier
+from echelon.data.images import Pictures
+
+# The layers of the named networks, with fewer channels: what is tested does not depend on them.
+NARROW = {"timm:resnet34": {"channels": (4, 8, 8, 8)}, "timm:vgg16": {"mlp_ratio": 0.002}}
+SIZE = 32
+
+
+def pictures(n: int = 12) -> np.ndarray:
+    return np.random.default_rng(0).integers(256, size=(n, 40, 36, 3), dtype=np.uint8)
+
+
+def fitted(backbone: str, method: str) -> OrdinalClassifier:
+    model = OrdinalClassifier(
+        method, backbone, max_epochs=1, batch_size=6, validation_fraction=0.5, random_state=0,
+        device="cpu", backbone_options=NARROW[backbone], image_options={"size": SIZE},
+    )  # fmt: skip
+    return model.fit(pictures(), np.arange(12) % 4)
+
+
+def check_onnx(model: OrdinalClassifier, path: Path) -> None:
+    model.export_onnx(path)
+    session = onnxruntime.InferenceSession(path)
+    pixels = Pictures(np.array([*pictures(), None], object)[:-1], model.readers_.pictures)
+    found = session.run(["probabilities", "label"], {"image": pixels.take(np.arange(12)).numpy()})
+    np.testing.assert_allclose(found[0], model.predict_proba(pictures()), atol=1e-5)
+    assert (found[1] == model.predict(pictures())).mean() > 0.9
+
+
+@pytest.mark.parametrize("method", echelon.METHODS)
+@pytest.mark.parametrize("backbone", NARROW)
+def test_every_method(backbone: str, method: str, tmp_path: Path) -> None:
+    model = fitted(backbone, method)
+    assert np.isfinite(model.history_[0]["loss"])
+    assert np.isfinite(model.history_[0]["validation_ranked_probability_score"])
+    probabilities = model.predict_proba(pictures())
+    np.testing.assert_allclose(probabilities.sum(1), 1, atol=1e-5)
+    assert np.ptp(probabilities, axis=0).max() > 0  # rows differ
+    model.save(tmp_path / "m")
+    loaded = echelon.load(tmp_path / "m")
+    np.testing.assert_array_equal(loaded.predict_proba(pictures()), probabilities)
+
+
+@pytest.mark.parametrize(("backbone", "method"), [("timm:resnet34", "corn"), ("timm:vgg16", "clm")])
+def test_onnx_from_pixels(backbone: str, method: str, tmp_path: Path) -> None:
+    """Every method with both networks is in tests/slow."""
+    check_onnx(fitted(backbone, method), tmp_path / "m.onnx")

@@ -1,0 +1,206 @@
+"""Images as people have them: every kind is read by a rule, and broken ones are named."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from echelon.data.images import (
+    BrokenImageError,
+    Pictures,
+    PictureSettings,
+    find_broken,
+    open_picture,
+    paper_pictures,
+    rebuild_pictures,
+    small_pictures,
+    timm_pictures,
+)
+from echelon.data.inputs import Inputs, prefetched
+
+RED = (200, 30, 10)
+
+
+def save(path: Path, picture: Image.Image, **options) -> str:
+    picture.save(path, **options)
+    return str(path)
+
+
+def cells(*values) -> np.ndarray:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+@pytest.mark.parametrize(
+    ("mode", "colour", "expected", "suffix"),
+    [
+        ("RGB", RED, RED, "png"),
+        ("L", 90, (90, 90, 90), "png"),
+        ("1", 1, (255, 255, 255), "png"),
+        ("LA", (90, 0), (255, 255, 255), "png"),
+        ("RGBA", (*RED, 255), RED, "png"),
+        ("RGBA", (*RED, 0), (255, 255, 255), "png"),  # transparency lies on white
+        ("I;16", 128 * 257, (128, 128, 128), "png"),
+        ("CMYK", (0, 255, 255, 0), (254, 0, 0), "jpg"),
+    ],
+)
+def test_every_kind_becomes_rgb(tmp_path: Path, mode, colour, expected, suffix: str) -> None:
+    path = save(tmp_path / f"a.{suffix}", Image.new(mode, (12, 8), colour))
+    found = open_picture(path)
+    assert (found.mode, found.size) == ("RGB", (12, 8))
+    assert np.abs(np.subtract(found.getpixel((5, 4)), expected)).max() <= 3
+
+
+def test_of_an_animation_the_first_frame_counts(tmp_path: Path) -> None:
+    frames = [Image.new("RGB", (8, 8), colour).quantize() for colour in (RED, "blue")]
+    path = save(tmp_path / "a.gif", frames[0], save_all=True, append_images=frames[1:])
+    assert np.abs(np.subtract(open_picture(path).getpixel((4, 4)), RED)).max() <= 3
+
+
+def test_exif_orientation_is_followed(tmp_path: Path) -> None:
+    picture = Image.new("RGB", (30, 20), "white")
+    picture.paste(RED, (0, 0, 15, 20))  # the left half
+    exif = Image.Exif()
+    exif[0x0112] = 6  # to be turned by a quarter, clockwise
+    path = save(tmp_path / "a.jpg", picture, exif=exif, quality=100)
+    found = open_picture(path)
+    assert found.size == (20, 30)
+    assert found.getpixel((10, 5))[0] > found.getpixel((10, 5))[2] + 50  # red is at the top now
+    assert min(found.getpixel((10, 25))) > 240
+
+
+def broken_files(folder: Path) -> dict[str, str]:
+    """A file of each kind that cannot be read, and what the error says of it."""
+    whole = io.BytesIO()
+    Image.effect_noise((64, 64), 50).save(whole, "PNG")
+    (folder / "cut.png").write_bytes(whole.getvalue()[:300])
+    (folder / "text.jpg").write_text("no picture")
+    (folder / "empty.png").write_bytes(b"")
+    Image.new("1", (20_000, 6_000)).save(folder / "huge.png")
+    return {
+        "cut.png": "cut.png cannot be read",
+        "text.jpg": "text.jpg cannot be read",
+        "empty.png": "empty.png cannot be read",
+        "huge.png": r"huge.png has 20000 x 6000 pixels, more than 100,000,000",
+        "missing.png": "there is no image .*missing.png",
+    }
+
+
+def test_broken_images_are_named(tmp_path: Path) -> None:
+    for name, message in broken_files(tmp_path).items():
+        with pytest.raises(BrokenImageError, match=message):
+            open_picture(str(tmp_path / name))
+    good = save(tmp_path / "good.png", Image.new("L", (5, 5)))
+    found = find_broken(cells(good, str(tmp_path / "missing.png"), good))
+    assert list(found) == [1]
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros((2, 2, 2), np.uint8), r"must be \(h, w\)"),
+        (np.zeros(4, np.uint8), r"must be \(h, w\)"),
+        (np.full((4, 4), 2.0), "must run from 0 to 1"),
+        (np.full((4, 4), np.nan), "must run from 0 to 1"),
+    ],
+)
+def test_arrays_that_are_refused(array, message: str) -> None:
+    with pytest.raises(BrokenImageError, match=message):
+        open_picture(array)
+
+
+@pytest.mark.parametrize(
+    ("array", "expected"),
+    [
+        (np.full((4, 4), 0.5), 128),
+        (np.full((4, 4, 1), 7, np.uint8), 7),
+        (np.full((4, 4, 3), 9, np.int64), 9),
+        (np.ones((4, 4), bool), 255),
+    ],
+)
+def test_arrays(array, expected: int) -> None:
+    assert open_picture(array).getpixel((0, 0)) == (expected,) * 3
+
+
+def gradient(width: int = 20, height: int = 20) -> np.ndarray:
+    return np.add.outer(np.arange(height) * 5, np.arange(width) * 5).astype(np.uint8)
+
+
+def test_the_middle_without_a_seed_and_a_random_place_with_one() -> None:
+    pictures = Pictures(cells(gradient()), PictureSettings(20, 16, flip=True))
+    middle = pictures.take(np.array([0]))
+    assert middle.shape == (1, 3, 16, 16)
+    assert middle.dtype == torch.uint8
+    assert middle[0, 0, 0, 0] == 20  # two pixels down and two to the right
+    found = [pictures.take(np.array([0]), (seed, 0)) for seed in range(30)]
+    corners = {int(one[0, 0, 0, 0]) for one in found}
+    assert len(corners) > 5
+    mirrored = [bool(one[0, 0, 0, 0] > one[0, 0, 0, 1]) for one in found]
+    assert 5 < sum(mirrored) < 25
+    padded = Pictures(cells(gradient()), PictureSettings(20, 20, pad=2))
+    assert any(not torch.equal(padded.take(np.array([0]), (s, 0)), padded.take(np.array([0])))
+               for s in range(3))  # fmt: skip
+
+
+def test_the_seed_the_epoch_and_the_row_decide() -> None:
+    pictures = Pictures(cells(*[gradient()] * 8), PictureSettings(20, 10, flip=True))
+    whole = pictures.take(np.arange(8), (3, 1))
+    alone = torch.cat([pictures.take(np.array([row]), (3, 1)) for row in range(8)])
+    assert torch.equal(whole, alone)  # whatever batch a row is in
+    assert not torch.equal(whole, pictures.take(np.arange(8), (3, 2)))
+    assert not torch.equal(whole, pictures.take(np.arange(8), (4, 1)))
+    inputs = Inputs(image=pictures)
+    parts = [np.arange(0, 4), np.arange(4, 8)]
+    for workers in (0, 1, 3):
+        made = prefetched(lambda rows: inputs.take(rows, (3, 1))["image"], parts, workers)
+        assert torch.equal(torch.cat(list(made)), whole)
+
+
+def test_shapes_that_are_kept_and_those_that_are_not() -> None:
+    wide = cells(gradient(60, 20))
+    assert Pictures(wide, PictureSettings(10, 8)).take(np.array([0])).shape == (1, 3, 8, 8)
+    kept = Pictures(wide, PictureSettings(10, 8, keep_shape=True))
+    assert kept._resized(0).shape == (10, 30, 3)
+    endless = cells(np.zeros((2, 4000), np.uint8))
+    assert Pictures(endless, PictureSettings(10, 8, keep_shape=True))._resized(0).shape[1] == 40
+
+
+def test_named_preprocessing() -> None:
+    paper = paper_pictures()
+    assert (paper.resize, paper.crop, paper.flip, paper.keep_shape) == (256, 224, True, False)
+    timm = timm_pictures("resnet34.a1_in1k")
+    assert (timm.crop, timm.resize, timm.interpolation) == (224, 235, "bicubic")
+    assert timm_pictures("resnet34", size=32).crop == 32
+    small = small_pictures(cells(gradient(12, 10)))
+    assert (small.resize, small.crop, small.flip) == (12, 12, False)
+    assert small_pictures(cells(gradient(300, 300))).crop == 64
+    assert rebuild_pictures(paper.describe()) == paper
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"crop": 300}, "crop must lie between 1 and"),
+        ({"interpolation": "best"}, "interpolation must be one of"),
+        ({"colour": 1}, "images do not take these options"),
+    ],
+)
+def test_settings_that_are_refused(options, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        paper_pictures(**options)
+
+
+def test_an_error_in_a_worker_is_raised_where_it_is_awaited() -> None:
+    def fail(number: int) -> int:
+        if number == 2:
+            raise BrokenImageError("number 2")
+        return number
+
+    made = prefetched(fail, range(10), workers=2)
+    assert [next(made), next(made)] == [0, 1]
+    with pytest.raises(BrokenImageError, match="number 2"):
+        next(made)

@@ -1,0 +1,288 @@
+"""The estimator on texts, images and mixed tables: fit, predict, save, load, export, resume."""
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+
+import echelon
+from echelon import OrdinalClassifier
+from echelon.data import make_reviews
+from echelon.data.inputs import Inputs
+from echelon.data.splits import folds, hold_out
+from echelon.data.tables import TableSchema
+from echelon.data.texts import TokenLists
+from echelon.training.batches import Rows, shuffled_batches
+from tests.media import mixed_table, save_tiny_encoder
+
+QUICK = {"max_epochs": 2, "batch_size": 16, "random_state": 0, "device": "cpu"}
+SMALL = {
+    "table": {"hidden": (8,)}, "text": {"embedding": 8, "hidden": 8}, "image": {"widths": (4, 8)},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def mixed() -> tuple[pd.DataFrame, np.ndarray]:
+    return mixed_table(60)
+
+
+@pytest.fixture(scope="module")
+def model(mixed) -> OrdinalClassifier:
+    made = OrdinalClassifier(text="review", image="picture", backbone_options=SMALL, **QUICK)
+    return made.fit(*mixed)
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory) -> str:
+    return f"hf:{save_tiny_encoder(tmp_path_factory.mktemp('encoder'))}"
+
+
+def test_a_mixed_table(mixed, model: OrdinalClassifier, tmp_path: Path) -> None:
+    frame, _ = mixed
+    probabilities = model.predict_proba(frame)
+    np.testing.assert_allclose(probabilities.sum(1), 1, atol=1e-5)
+    assert (model.text_column, model.image_column) == ("review", "picture")
+    assert model.feature_names_in_.tolist() == list(frame.columns)
+    for column, other in (("review", ""), ("size", 9.0), ("picture", np.zeros((12, 12)))):
+        changed = frame.assign(**{column: pd.Series([other] * len(frame), dtype=object)})
+        if column == "size":
+            changed["size"] = 9.0
+        assert not np.allclose(model.predict_proba(changed), probabilities)  # every part is read
+    model.save(tmp_path / "m")
+    loaded = echelon.load(tmp_path / "m")
+    np.testing.assert_array_equal(loaded.predict_proba(frame[frame.columns[::-1]]), probabilities)
+
+
+def test_a_mixed_table_as_onnx(mixed, model: OrdinalClassifier, tmp_path: Path) -> None:
+    frame = mixed[0].head(9)
+    model.export_onnx(tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    batch = model.readers_.inputs(model.schema_.read(frame), model.network_.encoder)
+    taken = batch.take(np.arange(9))
+    feed = {
+        "size": frame["size"].to_numpy(),
+        "kind": frame["kind"].to_numpy(dtype=object),
+        "review": taken["text"].numpy(),
+        "picture": taken["image"].numpy(),
+    }
+    assert {value.name for value in session.get_inputs()} == set(feed)
+    found = session.run(["probabilities"], feed)[0]
+    np.testing.assert_allclose(found, model.predict_proba(frame), atol=1e-5)
+
+
+@pytest.mark.parametrize("method", echelon.METHODS)
+def test_every_method_on_texts(mixed, method: str, tmp_path: Path) -> None:
+    frame, ranks = mixed
+    made = OrdinalClassifier(method, "lstm", backbone_options=SMALL["text"], **QUICK)
+    made.fit(frame["review"], ranks)
+    made.save(tmp_path / "m")
+    np.testing.assert_array_equal(
+        echelon.load(tmp_path / "m").predict_proba(frame["review"]),
+        made.predict_proba(frame["review"]),
+    )
+
+
+def test_texts_in_every_shape(mixed) -> None:
+    frame, ranks = mixed
+    made = OrdinalClassifier(backbone="lstm", backbone_options=SMALL["text"], **QUICK)
+    expected = made.fit(frame["review"], ranks).predict_proba(frame["review"])
+    for shape in (frame["review"].tolist(), frame[["review"]], frame["review"].to_numpy()):
+        np.testing.assert_array_equal(made.predict_proba(shape), expected)
+        again = made.fit(shape, ranks)
+        np.testing.assert_array_equal(again.predict_proba(shape), expected)
+
+
+def test_a_prediction_does_not_depend_on_the_other_rows(mixed, model: OrdinalClassifier) -> None:
+    frame = mixed[0].copy()
+    frame.loc[3, "review"] = "the course was good " * 60
+    whole = model.predict_proba(frame)
+    np.testing.assert_allclose(model.predict_proba(frame[5:6])[0], whole[5], atol=1e-6)
+    np.testing.assert_allclose(model.predict_proba(frame[::-1])[::-1], whole, atol=1e-6)
+
+
+def test_texts_that_are_odd(model: OrdinalClassifier, mixed) -> None:
+    frame = mixed[0].head(4).copy()
+    frame["review"] = ["", None, "👍" * 50, "word " * 25_000]
+    assert np.isfinite(model.predict_proba(frame)).all()
+
+
+def test_a_text_is_learnt() -> None:
+    train, test = make_reviews(900, num_classes=3, seed=0), make_reviews(500, num_classes=3, seed=1)
+    options = {"embedding": 32, "hidden": 32, "dropout": 0.1}
+    model = OrdinalClassifier(
+        backbone="lstm", backbone_options=options, max_epochs=12, random_state=0, device="cpu",
+        learning_rate=1e-2,
+    )  # fmt: skip
+    model.fit(train.texts, train.ranks)
+    found = np.abs(model.predict(test.texts) - test.ranks).mean()
+    floor = np.abs((test.bayes_probabilities.cumsum(1) < 0.5).sum(1) - test.ranks).mean()
+    constant = np.abs(test.ranks - 1).mean()
+    assert floor <= found < floor + 0.35 * (constant - floor)
+
+
+# ---- pretrained encoders -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{}, {"frozen": True, "pooling": "cls"}])
+def test_an_encoder_from_a_folder(mixed, encoder: str, options, tmp_path: Path) -> None:
+    frame, ranks = mixed
+    made = OrdinalClassifier(backbone=encoder, backbone_options=options, **QUICK)
+    made.fit(frame["review"], ranks)
+    fresh = echelon.backbones.text.PretrainedText.of(encoder.removeprefix("hf:"))
+    before, after = fresh.state_dict(), made.network_.backbone.parts["text"].state_dict()
+    same = [torch.equal(before[name], after[name]) for name in before]
+    assert all(same) if options else not any(same)
+    made.save(tmp_path / "m")
+    expected = made.predict_proba(frame["review"])
+    folder = Path(encoder.removeprefix("hf:"))
+    hidden = folder.rename(folder.with_name("elsewhere"))  # all that is needed is in the file
+    try:
+        found = echelon.load(tmp_path / "m").predict_proba(frame["review"])
+    finally:
+        hidden.rename(folder)
+    np.testing.assert_allclose(found, expected, atol=1e-7)
+
+
+def test_an_encoder_that_is_not_there(mixed) -> None:
+    frame, ranks = mixed
+    with pytest.raises(ValueError, match=r"there is no tokenizer for 'hf:/nowhere'.* a folder"):
+        OrdinalClassifier(backbone="hf:/nowhere", **QUICK).fit(frame["review"], ranks)
+
+
+# ---- images --------------------------------------------------------------------------------------
+
+
+def test_workers_decide_nothing_and_the_seed_everything(tmp_path: Path) -> None:
+    frame, ranks = mixed_table(40, tmp_path)
+    paths = [str(tmp_path / name) for name in frame["picture"]]
+    options = {"image_options": {"flip": True}, "backbone_options": SMALL["image"], **QUICK}
+    one, two = (
+        OrdinalClassifier(backbone="resnet", workers=workers, **options).fit(paths, ranks)
+        for workers in (0, 3)
+    )
+    for name, tensor in one.network_.state_dict().items():
+        assert torch.equal(tensor, two.network_.state_dict()[name]), name
+
+
+def test_broken_images_raise_or_are_skipped(tmp_path: Path) -> None:
+    frame, ranks = mixed_table(40, tmp_path)
+    paths = pd.DataFrame({"picture": [str(tmp_path / name) for name in frame["picture"]]})
+    (tmp_path / "7.png").write_bytes(b"no picture")
+    (tmp_path / "30.png").unlink()
+    made = OrdinalClassifier(backbone="resnet", backbone_options=SMALL["image"], **QUICK)
+    with pytest.raises(ValueError, match=r"image .*(7|30).png"):
+        made.fit(paths, ranks)
+    with pytest.warns(UserWarning, match=r"2 of 40 rows are left out.*7.png cannot be read"):
+        made.set_params(on_broken="skip").fit(paths, ranks, groups=np.arange(40))
+    assert sorted(made.skipped_) == [7, 30]
+    with pytest.raises(ValueError, match="on_broken must be 'raise' or 'skip'"):
+        made.set_params(on_broken="ignore").fit(paths, ranks)
+    with pytest.raises(ValueError, match="names no image in row 3 of 3"):
+        made.predict(pd.DataFrame({"picture": [paths.picture[0], paths.picture[1], None]}))
+
+
+def test_pictures_in_every_shape() -> None:
+    arrays = np.stack(mixed_table(30)[0]["picture"].to_list())
+    ranks = mixed_table(30)[1]
+    made = OrdinalClassifier(backbone="resnet", backbone_options=SMALL["image"], **QUICK)
+    expected = made.fit(arrays, ranks).predict_proba(arrays)
+    opened = [Image.fromarray(one) for one in arrays]
+    for shape in (list(arrays), opened, pd.Series(opened), np.stack([arrays] * 3, -1)):
+        np.testing.assert_array_equal(made.predict_proba(shape), expected)
+
+
+# ---- what is around them -------------------------------------------------------------------------
+
+
+def test_a_fit_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch) -> None:
+    import echelon.estimators as estimators
+
+    frame, ranks = mixed_table(40)
+    options = {"text": "review", "image": "picture", "backbone_options": SMALL, **QUICK}
+    whole = OrdinalClassifier(**options).fit(frame, ranks)
+    train = estimators.train
+
+    def interrupted(*args, **named):
+        def stop(row: dict[str, float]) -> None:
+            raise KeyboardInterrupt
+
+        return train(*args, **{**named, "checkpoint_seconds": 0.0, "on_epoch": stop})
+
+    monkeypatch.setattr(estimators, "train", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        OrdinalClassifier(checkpoint_dir=tmp_path, **options).fit(frame, ranks)
+    monkeypatch.setattr(estimators, "train", train)
+    assert (tmp_path / "checkpoint.safetensors").is_file()
+    resumed = OrdinalClassifier(checkpoint_dir=tmp_path, **options).fit(frame, ranks)
+    for name, tensor in whole.network_.state_dict().items():
+        assert torch.equal(tensor, resumed.network_.state_dict()[name]), name
+    changed = frame.assign(review="other")
+    with pytest.raises(ValueError, match="is of another run"):
+        OrdinalClassifier(checkpoint_dir=tmp_path, **options).fit(changed, ranks)
+
+
+def test_batches_hold_texts_of_like_length() -> None:
+    lengths = np.random.default_rng(0).integers(1, 200, size=1000)
+    inputs = Inputs(text=TokenLists.of([[2] * length for length in lengths]))
+    rows = Rows(inputs, torch.zeros(1000, dtype=torch.long))
+    one, same, other = (
+        shuffled_batches(rows, 16, False, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)
+    )
+    assert sorted(torch.cat(one).tolist()) == list(range(1000))
+    assert all(torch.equal(a, b) for a, b in zip(one, same, strict=True))
+    assert not all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+    padded = sum(len(batch) * lengths[batch].max() for batch in one)
+    assert padded < 1.1 * lengths.sum()
+    assert np.corrcoef([lengths[b].mean() for b in one], range(len(one)))[0, 1] < 0.5
+    full = shuffled_batches(rows, 16, True, torch.Generator().manual_seed(1))
+    assert {len(batch) for batch in full} == {16}
+    shared = shuffled_batches(rows, 9, False, torch.Generator().manual_seed(1), least=2)
+    assert min(map(len, shared)) >= 2  # 1000 = 111 * 9 + 1
+
+
+def test_equal_texts_and_images_stay_on_one_side() -> None:
+    texts = [f"a text of enough words to be remembered {i // 2}" for i in range(100)]
+    frame = pd.DataFrame({"text": texts, "x": np.arange(100.0)})
+    table = TableSchema.of(frame, text="text").read(frame)
+    held = hold_out(table, np.arange(100) % 3, 0.3, generator=np.random.default_rng(0))
+    assert (held[::2] == held[1::2]).all()
+    assert 28 <= held.sum() <= 32
+    number = folds(table, 5, generator=np.random.default_rng(0))
+    assert (number[::2] == number[1::2]).all()
+    for common in ("", "very good course"):  # what many write does not tie their rows together
+        table = TableSchema.of(frame, text="text").read(frame.assign(text=common))
+        held = hold_out(table, np.arange(100) % 3, 0.3, generator=np.random.default_rng(0))
+        assert 28 <= held.sum() <= 32
+    alone = frame[["text"]].assign(text=["good", "bad"] * 50)
+    table = TableSchema.of(alone, text="text").read(alone)
+    held = hold_out(table, np.arange(100) % 3, 0.3, generator=np.random.default_rng(0))
+    assert len(set(held[::2])) == len(set(held[1::2])) == 1  # as rows that are equal in all columns
+
+
+def test_cross_validation_on_texts(mixed) -> None:
+    frame, ranks = mixed
+    made = OrdinalClassifier(backbone="lstm", backbone_options=SMALL["text"], **QUICK)
+    curve = echelon.cross_val_curve(made, [f"{t} {i}" for i, t in enumerate(frame["review"])],
+                                    ranks, folds=2)  # fmt: skip
+    assert curve.log_probabilities.shape == (60, 4)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"backbone": "lstm"}, "needs a column of texts, and none was named"),
+        ({"text": "revew"}, "there is no text column 'revew'; the columns are: size, kind"),
+        ({"text": "review", "text_options": {"words": 3}}, "do not take these options"),
+        ({"image": "picture", "image_options": {"preprocessing": "x"}}, "must be one of own"),
+        ({"text": "review", "backbone": torch.nn.Identity()}, "numbers and categories only"),
+        ({"text": "review", "backbone_options": {"text": {"cells": 1}}}, "does not take these"),
+    ],
+)
+def test_what_is_refused(mixed, options, message: str) -> None:
+    frame, ranks = mixed
+    with pytest.raises(ValueError, match=message):
+        OrdinalClassifier(**QUICK, **options).fit(frame, ranks)
