@@ -96,6 +96,24 @@ def test_texts_in_every_shape(mixed) -> None:
         np.testing.assert_array_equal(again.predict_proba(shape), expected)
 
 
+def test_columns_of_another_name_are_refused(mixed) -> None:
+    frame, ranks = mixed
+    made = OrdinalClassifier(backbone="lstm", backbone_options=SMALL["text"], **QUICK)
+    made.fit(frame[["review"]], ranks)
+    with pytest.raises(ValueError, match="lacks the column 'review'"):
+        made.predict(frame[["kind"]])
+    with pytest.raises(ValueError, match="there is no text column 'text'; the columns are: review"):
+        made.set_params(text="text").fit(frame[["review"]], ranks)
+
+
+def test_options_of_any_kind_are_saved(mixed, tmp_path: Path) -> None:
+    frame, ranks = mixed
+    options = {"hidden": np.int64(8), "dropout": np.float32(0.5)}
+    made = OrdinalClassifier(backbone="lstm", backbone_options=options, **QUICK)
+    made.fit(frame["review"], ranks).save(tmp_path / "m")
+    assert echelon.load(tmp_path / "m").backbone_options == {"hidden": 8, "dropout": 0.5}
+
+
 def test_a_prediction_does_not_depend_on_the_other_rows(mixed, model: OrdinalClassifier) -> None:
     frame = mixed[0].copy()
     frame.loc[3, "review"] = "the course was good " * 60
