@@ -16,7 +16,7 @@ from echelon.data.inputs import Inputs
 from echelon.data.splits import folds, hold_out
 from echelon.data.tables import TableSchema
 from echelon.data.texts import TokenLists
-from echelon.training.batches import Rows, shuffled_batches
+from echelon.training.batches import Rows, count_batches, shuffled_batches
 from tests.media import mixed_table, save_tiny_encoder
 
 QUICK = {"max_epochs": 2, "batch_size": 16, "random_state": 0, "device": "cpu"}
@@ -260,6 +260,8 @@ def test_batches_hold_texts_of_like_length() -> None:
     assert {len(batch) for batch in full} == {16}
     shared = shuffled_batches(rows, 9, False, torch.Generator().manual_seed(1), least=2)
     assert min(map(len, shared)) >= 2  # 1000 = 111 * 9 + 1
+    for made, asked in ((one, (16, False)), (full, (16, True)), (shared, (9, False, 2))):
+        assert len(made) == count_batches(1000, *asked)
 
 
 def test_equal_texts_and_images_stay_on_one_side() -> None:
