@@ -62,8 +62,8 @@ def count_batches(n: int, batch_size: int, drop_last: bool, least: int = 1) -> i
 
     Examples
     --------
-    >>> count_batches(129, 32, False), count_batches(129, 32, True), count_batches(129, 32, False, 2)
-    (5, 4, 4)
+    >>> count_batches(129, 32, False), count_batches(129, 32, False, least=2)
+    (5, 4)
     """
     whole, rest = divmod(n, batch_size)
     if whole and (drop_last or rest < least):
