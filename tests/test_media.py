@@ -16,7 +16,7 @@ from echelon.data.inputs import Inputs
 from echelon.data.splits import folds, hold_out
 from echelon.data.tables import TableSchema
 from echelon.data.texts import TokenLists
-from echelon.training.batches import Rows, shuffled_batches
+from echelon.training.batches import Rows, count_batches, shuffled_batches
 from tests.media import mixed_table, save_tiny_encoder
 
 QUICK = {"max_epochs": 2, "batch_size": 16, "random_state": 0, "device": "cpu"}
@@ -94,6 +94,24 @@ def test_texts_in_every_shape(mixed) -> None:
         np.testing.assert_array_equal(made.predict_proba(shape), expected)
         again = made.fit(shape, ranks)
         np.testing.assert_array_equal(again.predict_proba(shape), expected)
+
+
+def test_columns_of_another_name_are_refused(mixed) -> None:
+    frame, ranks = mixed
+    made = OrdinalClassifier(backbone="lstm", backbone_options=SMALL["text"], **QUICK)
+    made.fit(frame[["review"]], ranks)
+    with pytest.raises(ValueError, match="lacks the column 'review'"):
+        made.predict(frame[["kind"]])
+    with pytest.raises(ValueError, match="there is no text column 'text'; the columns are: review"):
+        made.set_params(text="text").fit(frame[["review"]], ranks)
+
+
+def test_options_of_any_kind_are_saved(mixed, tmp_path: Path) -> None:
+    frame, ranks = mixed
+    options = {"hidden": np.int64(8), "dropout": np.float32(0.5)}
+    made = OrdinalClassifier(backbone="lstm", backbone_options=options, **QUICK)
+    made.fit(frame["review"], ranks).save(tmp_path / "m")
+    assert echelon.load(tmp_path / "m").backbone_options == {"hidden": 8, "dropout": 0.5}
 
 
 def test_a_prediction_does_not_depend_on_the_other_rows(mixed, model: OrdinalClassifier) -> None:
@@ -242,6 +260,8 @@ def test_batches_hold_texts_of_like_length() -> None:
     assert {len(batch) for batch in full} == {16}
     shared = shuffled_batches(rows, 9, False, torch.Generator().manual_seed(1), least=2)
     assert min(map(len, shared)) >= 2  # 1000 = 111 * 9 + 1
+    for made, asked in ((one, (16, False)), (full, (16, True)), (shared, (9, False, 2))):
+        assert len(made) == count_batches(1000, *asked)
 
 
 def test_equal_texts_and_images_stay_on_one_side() -> None:

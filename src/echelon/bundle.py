@@ -51,7 +51,8 @@ def save(model: OrdinalClassifier, path: str | Path) -> None:
             f"{_CONFORMAL}{name}": torch.from_numpy(values)
             for name, values in model.conformal_._asdict().items()
         }
-    document = _describe(model)
+    # JSON knows neither paths nor the numbers of numpy, which options may hold.
+    document = json.loads(json.dumps(_describe(model), default=_plain))
     document["checksum"] = _checksum(tensors, document)
     write_atomically(Path(path), tensors, _KEY, document)
 
@@ -166,6 +167,14 @@ def _rebuild(tensors: dict[str, Tensor], document: dict[str, Any]) -> OrdinalCla
     if model.schema_.named:
         model.feature_names_in_ = np.array([c.name for c in columns], dtype=object)
     return model
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Path):
+        return str(value)
+    raise ValueError(f"a model with an option of type {type(value).__name__} cannot be saved")
 
 
 def _checked_kind(kind: Any) -> Any:

@@ -166,3 +166,26 @@ def test_fabric_is_not_imported_before_a_fit() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("backbone", "options"),
+    [
+        ({"text": "lstm"}, {}),
+        ({"text": "hf:x", "table": "mlp"}, {}),
+        ({"text": "hf:x"}, {"backbone_options": {"text": {"frozen": True}}}),
+        ({"image": "resnet"}, {}),
+        ({"image": "timm:resnet34", "text": "lstm"}, {}),
+    ],
+)
+@pytest.mark.parametrize("recipe", ["default", "paper"])
+def test_recipes_of_texts_and_images(backbone, options, recipe: str) -> None:
+    few, many = (make_settings(recipe, "corn", backbone, n, options) for n in (300, 30_000))
+    assert few.backbone == backbone
+    assert not few.refit
+    assert few.max_epochs >= many.max_epochs >= 3
+    changed = make_settings(recipe, "ce", backbone, 300, {**options, "max_epochs": 7})
+    assert changed.max_epochs == 7
+    if recipe == "paper":
+        assert (few.metric, few.max_epochs, changed.decision) == ("rmse", 200, "mode")
+        assert few.drop_last == ("image" in backbone)

@@ -140,11 +140,11 @@ class TableSchema:
             asked[text] = "text"
         if image is not None:
             asked[image] = "image"
-        if len(asked) == 1:
-            name = next(iter(asked))
+        if len(asked) == 1 and not isinstance(table, pd.DataFrame):
+            ((name, kind),) = asked.items()
             table = single_column(table, name)
-            if isinstance(table, pd.DataFrame) and len(table.columns) == 1:
-                asked = {str(table.columns[0]): asked[name]}
+            if isinstance(table, pd.DataFrame):
+                asked = {str(table.columns[0]): kind}
         if not isinstance(table, pd.DataFrame):
             array = as_array(table)
             if array.dtype.kind in "biuf" and not asked:
@@ -163,10 +163,11 @@ class TableSchema:
 
     def read(self, table: Any) -> RawTable:
         """Read rows that have these columns; in a frame, their order does not matter."""
-        if len(self.columns) == 1 and self.columns[0].kind in ("text", "image"):
-            table = single_column(table, self.columns[0].name)
-            if isinstance(table, pd.DataFrame) and len(table.columns) == 1:
-                table = table.set_axis([self.columns[0].name], axis=1)
+        if self.parts in (("text",), ("image",)) and not isinstance(table, pd.DataFrame):
+            name = self.columns[0].name
+            table = single_column(table, name)
+            if isinstance(table, pd.DataFrame):
+                table = table.set_axis([name], axis=1)
         if not isinstance(table, pd.DataFrame):
             array = as_array(table)
             if array.shape[1] != len(self.columns):

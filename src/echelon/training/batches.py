@@ -57,14 +57,28 @@ def worker_count(features: Tensor | Inputs, asked: int | None) -> int:
     return min(_MAX_WORKERS, os.cpu_count() or 1) if asked is None else asked
 
 
+def count_batches(n: int, batch_size: int, drop_last: bool, least: int = 1) -> int:
+    """How many batches :func:`shuffled_batches` makes of n rows.
+
+    Examples
+    --------
+    >>> count_batches(129, 32, False), count_batches(129, 32, False, least=2)
+    (5, 4)
+    """
+    whole, rest = divmod(n, batch_size)
+    if whole and (drop_last or rest < least):
+        return whole
+    return whole + (rest > 0)
+
+
 def shuffled_batches(
     rows: Rows, batch_size: int, drop_last: bool, generator: torch.Generator, least: int = 1
 ) -> list[Tensor]:
     """Row numbers of each batch of an epoch, in random order.
 
     Where rows differ in length, a batch holds rows of about the same: the rows are shuffled, sorted
-    within pools of fifty batches, and the batches are shuffled again. A batch of fewer than `least`
-    of them, which could not be shared between processes, joins the one before.
+    within pools of fifty batches, and the batches are shuffled again. A last batch of fewer
+    than `least` rows joins the one before.
     """
     n, device = len(rows.ranks), rows.ranks.device
     order = torch.randperm(n, generator=generator)

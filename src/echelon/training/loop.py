@@ -18,7 +18,7 @@ from torch import Tensor
 from echelon.curve import RankCurve
 from echelon.data.inputs import Inputs
 from echelon.evaluation import metrics
-from echelon.training.batches import Rows, in_order, shuffled_batches
+from echelon.training.batches import Rows, count_batches, in_order, shuffled_batches
 from echelon.training.checkpoints import CheckpointFolder
 from echelon.training.network import OrdinalNetwork
 from echelon.training.recipes import Settings
@@ -133,9 +133,11 @@ class _Run:
         if settings.batches == "published":
             self.fixed_order = _class_balanced_order(self.rows.ranks, seed)
         n = len(rows.ranks) if self.fixed_order is None else len(self.fixed_order)
-        size = settings.batch_size
-        whole = n // size if settings.drop_last and n >= size else math.ceil(n / size)
-        self.steps_per_epoch = max(1, whole)
+        # Tables may have a last batch of any size. Networks of texts and pictures take no empty
+        # share of one, and normalise badly over a few rows.
+        is_table = isinstance(rows.features, Tensor)
+        self.least = 1 if is_table else max(fabric.world_size, settings.batch_size // 4)
+        self.steps_per_epoch = count_batches(n, settings.batch_size, settings.drop_last, self.least)
 
     # ---- one epoch ---------------------------------------------------------------------------
 
@@ -162,10 +164,8 @@ class _Run:
         if self.fixed_order is not None:
             batches = list(torch.split(self.fixed_order, settings.batch_size))
         else:
-            # A table may have an empty share; networks of texts and pictures do not take one.
-            least = fabric.world_size if isinstance(self.rows.features, Inputs) else 1
             batches = shuffled_batches(
-                self.rows, settings.batch_size, settings.drop_last, self.order, least
+                self.rows, settings.batch_size, settings.drop_last, self.order, self.least
             )
         batches = batches[: self.steps_per_epoch]
         if fabric.world_size == 1:

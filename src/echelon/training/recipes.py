@@ -212,6 +212,7 @@ def media_settings(
         metric="rmse",
         clip_norm=None,
         schedule="constant",
+        drop_last=kind in ("resnet", "timm"),  # as the published loaders of images
         decision="median" if method in _PAPER_NORMALISER else "mode",
         backbone_options={"text": _PAPER_LSTM} if kind == "lstm" else {},
         image_options={"preprocessing": "paper"} if kind == "timm" else {},
