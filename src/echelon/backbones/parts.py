@@ -119,7 +119,8 @@ class JoinedBackbone(nn.Module):
 
     Examples
     --------
-    >>> table = make_backbone("mlp", 3, 3, {"hidden": (8,)})
+    >>> from echelon.backbones.tabular import MLP
+    >>> table = MLP(3, 3, hidden=(8,))
     >>> joined = JoinedBackbone({"table": table, "text": LSTM(50, hidden=16)})
     >>> joined({"table": torch.zeros(2, 3), "text": torch.tensor([[4, 7], [9, -1]])}).shape
     torch.Size([2, 24])

@@ -5,7 +5,7 @@ The rules:
 - A picture is turned as its EXIF orientation says, and becomes RGB with 8 bits: greyscale is
   repeated (16 bits are scaled down), CMYK is converted, transparency lies on white, of an
   animation the first frame counts.
-- A file that is missing, no picture, cut short, or has more than 100 million pixels is broken.
+- A file that is missing, no picture, cut short, or has more than 80 million pixels is broken.
   A broken picture raises an error that names it; with ``on_broken="skip"`` a fit leaves its row
   out, and says how many there were.
 - Pixels leave here as whole numbers 0..255; a network scales them itself, so that an exported
@@ -13,7 +13,6 @@ The rules:
 """
 
 import math
-import warnings
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -25,7 +24,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-MAX_PIXELS = 100_000_000
+MAX_PIXELS = 80_000_000  # below what makes Pillow itself warn
 NEEDS_VISION = "images need the extra `vision`: pip install 'echelon[vision]'"
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
@@ -165,12 +164,10 @@ def open_picture(cell: Any) -> Any:
     if isinstance(cell, np.ndarray):
         return _of_array(cell)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about sizes, which are judged here
-            if isinstance(cell, Image.Image):
-                return _to_rgb(ImageOps.exif_transpose(_loaded(cell, cell)))
-            with open(cell, "rb") as stream, Image.open(stream) as opened:
-                return _to_rgb(ImageOps.exif_transpose(_loaded(opened, cell)))
+        if isinstance(cell, Image.Image):
+            return _to_rgb(ImageOps.exif_transpose(_loaded(cell, cell)))
+        with open(cell, "rb") as stream, Image.open(stream) as opened:
+            return _to_rgb(ImageOps.exif_transpose(_loaded(opened, cell)))
     except BrokenImageError:
         raise
     except FileNotFoundError:

@@ -140,6 +140,7 @@ class TableSchema:
             asked[text] = "text"
         if image is not None:
             asked[image] = "image"
+        named = isinstance(table, (pd.DataFrame, pd.Series))
         if len(asked) == 1 and not isinstance(table, pd.DataFrame):
             ((name, kind),) = asked.items()
             table = single_column(table, name)
@@ -159,7 +160,7 @@ class TableSchema:
             raise ValueError("the table has 0 feature(s) (columns); a minimum of 1 is required")
         if len(table) == 0:
             raise ValueError("X has 0 sample(s) (rows) while a minimum of 1 is required")
-        return cls(_decide_all(table, asked), named=True)
+        return cls(_decide_all(table, asked), named=named)
 
     def read(self, table: Any) -> RawTable:
         """Read rows that have these columns; in a frame, their order does not matter."""

@@ -142,8 +142,7 @@ def read_schema(table: Any, backbone: Any, text: str | None, image: str | None) 
     if len(asked) == 1 and text is None and image is None:
         part = next(iter(asked))
         if part in ("text", "image"):
-            table = single_column(table, part)
-            columns = list(getattr(table, "columns", ()))
+            columns = list(getattr(single_column(table, part), "columns", ()))
             if len(columns) == 1:
                 name = str(columns[0])
                 text, image = (name, None) if part == "text" else (None, name)
