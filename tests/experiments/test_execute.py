@@ -184,7 +184,7 @@ def test_killed_and_started_again_the_results_are_the_same(small_frame, tmp_path
 def test_an_interruption_says_how_to_go_on(small_frame, tmp_path) -> None:
     csv = tmp_path / "small.csv"
     small_frame.to_csv(csv, index=False)
-    process = start(csv, tmp_path / "runs")
+    process = start(csv, tmp_path / "runs", "--max-epochs", "20000")
     wait_for_runs(tmp_path / "runs", 1, process)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)

@@ -24,6 +24,7 @@ Report = Callable[[str, bool], None]
 
 _POLL_SECONDS = 0.25
 _PATIENCE_SECONDS = 30.0
+_IDLE_SECONDS = 10
 
 
 class RunsFailed(RuntimeError):  # noqa: N818 (it says what happened)
@@ -272,7 +273,9 @@ def _loky(workers: int) -> Iterator[_Pool]:
     from joblib.externals.loky import get_reusable_executor
 
     try:
-        with parallel_config("loky", inner_max_num_threads=1):
+        # A worker that was started but never given a job does not know that it is an orphan; it
+        # leaves when it has been idle for so long.
+        with parallel_config("loky", inner_max_num_threads=1, idle_worker_timeout=_IDLE_SECONDS):
             yield _Pool(workers)
     except BaseException:
         get_reusable_executor().shutdown(wait=False, kill_workers=True)
