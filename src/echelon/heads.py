@@ -60,6 +60,8 @@ class SharedWeightHead(nn.Module):
     tensor([ 1.3863,  0.4055, -0.4055, -1.3863], grad_fn=<SelectBackward0>)
     """
 
+    thresholds = ("bias",)  # parameters whose size is part of the scale, not of the complexity
+
     def __init__(
         self,
         in_features: int,

@@ -189,3 +189,17 @@ def test_recipes_of_texts_and_images(backbone, options, recipe: str) -> None:
     if recipe == "paper":
         assert (few.metric, few.max_epochs, changed.decision) == ("rmse", 200, "mode")
         assert few.drop_last == ("image" in backbone)
+
+
+def test_the_thresholds_of_a_head_are_free_of_decay_unless_asked() -> None:
+    """AdamW keeps a decayed number below 1 / decay; CORAL's biases have to go beyond it."""
+    data = make_friedman(600, num_classes=16, seed=0)
+    largest = {}
+    for is_decayed in (False, True):
+        model = OrdinalClassifier(
+            "coral", max_epochs=60, weight_decay=0.5, random_state=0, device="cpu",
+            settings={"decay_thresholds": is_decayed, "refit": False},
+        ).fit(data.features, data.ranks)  # fmt: skip
+        largest[is_decayed] = model.network_.head.bias.abs().max().item()
+    assert largest[True] < 2.71  # where they start, the log-odds of 15 : 1
+    assert largest[False] > largest[True] + 1

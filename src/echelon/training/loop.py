@@ -121,7 +121,7 @@ class _Run:
         torch.manual_seed(seed + fabric.global_rank)  # dropout differs between processes
         parameters = [p for p in network.parameters() if p.requires_grad]
         optimiser = torch.optim.AdamW(
-            _parameter_groups(network),
+            _parameter_groups(network, settings),
             lr=settings.learning_rate,
             weight_decay=settings.weight_decay,
             fused=fabric.device.type in ("cpu", "cuda"),
@@ -354,14 +354,19 @@ def _class_balanced_order(ranks: Tensor, seed: int) -> Tensor:
     return torch.from_numpy(np.stack(columns, 1).reshape(-1)).to(ranks.device)
 
 
-def _parameter_groups(network: OrdinalNetwork) -> list[dict[str, Any]]:
-    """Parameters that learn at the same share of the learning rate, together."""
+def _parameter_groups(network: OrdinalNetwork, settings: Settings) -> list[dict[str, Any]]:
+    """Parameters that learn at the same share of the learning rate, and decay alike, together."""
     shares = network.learning_rates()
-    groups: dict[float, list[Tensor]] = {}
+    free = () if settings.decay_thresholds else getattr(network.head, "thresholds", ())
+    groups: dict[tuple[float, float], list[Tensor]] = {}
     for name, parameter in network.named_parameters():
         if parameter.requires_grad:
-            groups.setdefault(shares.get(name, 1.0), []).append(parameter)
-    return [{"params": members, "share": share} for share, members in groups.items()]
+            decay = 0.0 if name.removeprefix("head.") in free else settings.weight_decay
+            groups.setdefault((shares.get(name, 1.0), decay), []).append(parameter)
+    return [
+        {"params": members, "share": share, "weight_decay": decay}
+        for (share, decay), members in groups.items()
+    ]
 
 
 @torch.no_grad()

@@ -20,7 +20,8 @@ class Settings:
     the number of epochs, and the network is then trained anew on all rows for that many. `average`
     is the share that a running mean of the weights keeps at every step; it is what is validated
     and what remains. 0 is the weights themselves. `warm_up` is the share of the steps in which
-    a cosine schedule rises.
+    a cosine schedule rises. `decay_thresholds` says whether weight decay reaches the thresholds of a
+    head: AdamW keeps a decayed number below 1 / `weight_decay`, and CORAL's biases must go further.
     """
 
     max_epochs: int
@@ -44,6 +45,7 @@ class Settings:
     refit: bool = False
     average: float = 0.0
     warm_up: float = 0.05
+    decay_thresholds: bool = False
 
 
 # Table 2 of the CORN paper: learning rate, batch size and hidden layers for Fireman.
@@ -166,6 +168,7 @@ def _paper(method: str) -> Settings:
         batches="shuffled",
         drop_last=True,
         scaling="none",  # the published code feeds the features as they are
+        decay_thresholds=True,
         # The published code decodes softmax methods by argmax and the binary ones by the count.
         decision="median" if normaliser else "mode",
         backbone="paper",
