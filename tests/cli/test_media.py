@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import echelon
 from echelon.cli.main import app
-from echelon.runs import read_run
+from echelon.runs import read_run, read_runs
 from tests.media import mixed_table
 
 QUICK = ("--max-epochs", "1", "--device", "cpu", "--json")
@@ -54,6 +54,20 @@ def test_a_mixed_table(folder: Path) -> None:
     asked = ("predict", "m", "elsewhere/new.csv", "--out", "q.csv", "--json")
     run(*asked, "--image-folder", "images")
     pd.testing.assert_frame_equal(pd.read_csv("q.csv"), expected)
+
+
+def test_methods_are_compared_on_texts_and_images(folder: Path) -> None:
+    asked = ("compare", "table.csv", "--methods", "ce,corn", "--seeds", "1", "--workers", "1")
+    document = run(*asked, *MEDIA, "--out", "runs", *QUICK)
+    methods = {one["method"] for one in document["runs"]}
+    assert methods == {"constant", "clm linear", "ce", "corn"}
+    (linear,) = (one for one in read_runs("runs") if one.config.method == "clm linear")
+    assert not {"review", "picture"} & {name.split()[0] for name in linear.outcome["coefficients"]}
+    only = pd.read_csv("table.csv")[["review", "stars"]]
+    only.to_csv("reviews.csv", index=False)
+    asked = ("compare", "reviews.csv", "--methods", "corn", "--seeds", "1", "--workers", "1")
+    document = run(*asked, "--target", "stars", "--text", "review", "--out", "texts", *QUICK)
+    assert {one["method"] for one in document["runs"]} == {"constant", "corn"}
 
 
 def test_broken_images(folder: Path) -> None:

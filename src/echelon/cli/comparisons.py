@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from echelon.cli.app import AsJson, app
+from echelon.cli.app import AsJson, ImageFolder, app
 from echelon.cli.launching import (
     Cluster,
     Devices,
@@ -19,7 +19,7 @@ from echelon.cli.launching import (
     is_first_process,
     share_devices,
 )
-from echelon.cli.reading import require_column, split_names, typed_classes
+from echelon.cli.reading import locate_images, require_column, split_names, typed_classes
 
 SHOWN = ("mae", "rmse", "accuracy", "quadratic_weighted_kappa", "ranked_probability_score")
 
@@ -42,7 +42,17 @@ def compare(
         str | None, typer.Option(help="A column of groups that stay on one side of a split.")
     ] = None,
     test_share: Annotated[float, typer.Option(help="Of the rows, to test on.")] = 0.25,
-    backbone: Annotated[str, typer.Option(help="mlp, tabm or linear.")] = "mlp",
+    backbone: Annotated[
+        str,
+        typer.Option(
+            help="mlp, tabm or linear; lstm or hf:NAME for texts; resnet or timm:NAME for images."
+        ),
+    ] = "mlp",
+    text: Annotated[str | None, typer.Option(help="The column that holds texts.")] = None,
+    image: Annotated[
+        str | None, typer.Option(help="The column that holds paths of images.")
+    ] = None,
+    image_folder: ImageFolder = None,
     recipe: Annotated[str, typer.Option(help="default or paper.")] = "default",
     max_epochs: Annotated[int | None, typer.Option(help="Instead of the recipe's.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
@@ -74,10 +84,11 @@ def compare(
     else:
         tasks = read_tasks(
             Path(data), target, splits, classes=split_names(classes), drop=split_names(drop),
-            group=group, test_share=test_share,
+            group=group, test_share=test_share, text=text, image=image, image_folder=image_folder,
         )  # fmt: skip
     parameters = {
         "backbone": backbone, "recipe": recipe, "max_epochs": max_epochs, "device": device,
+        "text": text, "image": image,
     }  # fmt: skip
     jobs = comparison_jobs(tasks, names, seeds, parameters=parameters, threads=threads)
     if dry_run:
@@ -118,6 +129,9 @@ def read_tasks(
     drop: Sequence[str] = (),
     group: str | None = None,
     test_share: float = 0.25,
+    text: str | None = None,
+    image: str | None = None,
+    image_folder: Path | None = None,
 ) -> list[Any]:
     """A table of the user's, divided at random as often as asked."""
     from echelon.data.tables import read_table
@@ -127,8 +141,13 @@ def read_tasks(
         raise ValueError("--target is needed: the column to predict")
     frame = read_table(path)
     special = [name for name in (target, group) if name is not None]
-    for name in (*special, *drop):
+    media = [name for name in (text, image) if name is not None]
+    for name in (*special, *drop, *media):
         require_column(frame, name, path)
+    for name in media:
+        if name in (*special, *drop):
+            raise ValueError(f"the column {name!r} cannot be both a text or image and left out")
+    frame = locate_images(frame, image, path, image_folder)
     return [
         table_task(
             path.name,
@@ -138,6 +157,8 @@ def read_tasks(
             groups=None if group is None else frame[group].to_numpy(),
             test_share=test_share,
             split_seed=number,
+            text=text,
+            image=image,
         )
         for number in range(splits)
     ]

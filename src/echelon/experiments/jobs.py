@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 
@@ -103,10 +104,11 @@ def baseline_jobs(
         "backbone": "linear",
         "settings": {"scaling": "standard"},  # so that coefficients are per standard deviation
     }
-    jobs = [
-        job(task, CONSTANT, command=command, role="baseline", parameters={}, threads=threads),
-        job(task, LINEAR, command=command, role="baseline", parameters=linear, threads=threads),
-    ]
+    jobs = [job(task, CONSTANT, command=command, role="baseline", parameters={}, threads=threads)]
+    if set(task.features.columns) - set(task.media):  # it reads numbers and categories only
+        jobs.append(
+            job(task, LINEAR, command=command, role="baseline", parameters=linear, threads=threads)
+        )
     if task.floor is not None:
         floor = job(task, FLOOR, command=command, role="floor", parameters={}, threads=threads)
         jobs.insert(0, floor)
@@ -192,16 +194,21 @@ def _fit(task: Task, config: RunConfig) -> _Result:
     model = OrdinalClassifier(
         **parameters, classes=task.labels.classes.tolist(), random_state=config.seed or 0
     )
+    left_out = task.media if config.method == LINEAR else []
+
+    def seen(frame: pd.DataFrame) -> pd.DataFrame:
+        return frame.drop(columns=left_out) if left_out else frame
+
     own: dict[str, Any] = {} if task.validation is None else {
-        "X_val": task.validation[0], "y_val": task.labels.from_ranks(task.validation[1]),
+        "X_val": seen(task.validation[0]), "y_val": task.labels.from_ranks(task.validation[1]),
     }  # fmt: skip
-    model.fit(task.features, task.labels.from_ranks(task.ranks), groups=task.groups, **own)
+    model.fit(seen(task.features), task.labels.from_ranks(task.ranks), groups=task.groups, **own)
     if config.part == "test":
         scored = task.test_features
     else:
         assert task.validation is not None
         scored = task.validation[0]
-    curve = model.predict_curve(scored)
+    curve = model.predict_curve(seen(scored))
     outcome: dict[str, Any] = {"best_epoch": model.best_epoch_}
     if config.method == LINEAR:
         outcome["coefficients"] = model.coefficients()

@@ -207,7 +207,8 @@ def with_validation(task: Task, share: float) -> Task:
     if task.validation is not None:
         return task
     held = hold_out(
-        TableSchema.of(task.features).read(task.features), task.ranks, share, groups=task.groups,
+        TableSchema.of(task.features, text=task.text, image=task.image).read(task.features),
+        task.ranks, share, groups=task.groups,
         generator=np.random.default_rng(task.split),
     )  # fmt: skip
     return replace(

@@ -26,7 +26,7 @@ class Task:
 
     `ranks` are those of the rows, `test_ranks` those of the test rows. `floor` are the true
     probabilities of the test rows (n, K), where they are known. `split` says which of several
-    random divisions of the same table it is.
+    random divisions of the same table it is, `text` and `image` which columns hold such.
     """
 
     name: str
@@ -39,6 +39,8 @@ class Task:
     validation: tuple[pd.DataFrame, NDArray[np.int64]] | None = None
     floor: NDArray[np.float64] | None = None
     split: int = 0
+    text: str | None = None
+    image: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
@@ -59,6 +61,11 @@ class Task:
         return digest.hexdigest()[:16]
 
     @property
+    def media(self) -> list[str]:
+        """The columns that hold texts or images."""
+        return [name for name in (self.text, self.image) if name is not None]
+
+    @property
     def rows(self) -> dict[str, int]:
         """How many there are in each part."""
         counts = {"train": len(self.ranks), "test": len(self.test_ranks)}
@@ -76,12 +83,18 @@ def table_task(
     groups: Any = None,
     test_share: float = 0.25,
     split_seed: int = 0,
+    text: str | None = None,
+    image: str | None = None,
 ) -> Task:
-    """Split a table once; rows of one group, and twins, stay on one side."""
+    """Split a table once; rows of one group, and twins, stay on one side.
+
+    `text` and `image` name the columns that hold such.
+    """
     labels = Labels.of(target, classes)
     ranks = labels.to_ranks(target)
     held = hold_out(
-        TableSchema.of(features).read(features), ranks, test_share, groups=groups,
+        TableSchema.of(features, text=text, image=image).read(features),
+        ranks, test_share, groups=groups,
         generator=np.random.default_rng(split_seed),
     )  # fmt: skip
     return Task(
@@ -93,6 +106,8 @@ def table_task(
         ranks[held],
         groups=None if groups is None else np.asarray(groups)[~held],
         split=split_seed,
+        text=text,
+        image=image,
         details={"test_share": test_share},
     )
 

@@ -20,8 +20,8 @@ class Settings:
     the number of epochs, and the network is then trained anew on all rows for that many. `average`
     is the share that a running mean of the weights keeps at every step; it is what is validated
     and what remains. 0 is the weights themselves. `warm_up` is the share of the steps in which
-    a cosine schedule rises. `decay_thresholds` says whether weight decay reaches the thresholds of a
-    head: AdamW keeps a decayed number below 1 / `weight_decay`, and CORAL's biases must go further.
+    a cosine schedule rises. `decay_thresholds` says whether weight decay reaches the thresholds of
+    a head: AdamW keeps a decayed number below 1 / `weight_decay`, which CORAL's biases must pass.
     """
 
     max_epochs: int
