@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from echelon.data import make_friedman
+from echelon.data import make_friedman, make_reviews
 from echelon.evaluation import metrics
 from echelon.experiments import Executor, Experiment, Search, fireman_task, generated_task
+from echelon.experiments.tables import Result, paper_tables
 from echelon.runs import read_runs
 
 COLUMNS = [f"V{i}" for i in range(1, 11)]
@@ -121,7 +122,7 @@ def test_batches_are_part_of_the_configuration(partition) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"dataset": "iris"}, "experiments that can be run are fireman"),
+        ({"dataset": "iris"}, "experiments that can be run are fireman, coursera"),
         ({"batches": "sorted"}, "batches must be one of published, shuffled"),
         ({"methods": ["magic"]}, "got magic"),
         ({"seeds": 0}, "seeds must be at least 1"),
@@ -160,3 +161,31 @@ def test_generated_data_serve_without_a_download() -> None:
     task = experiment.task()
     assert task.fingerprint == generated_task().fingerprint
     assert [one.config.parameters.get("settings") for one in experiment.jobs(task)][-1] is None
+
+
+def test_reviews_of_a_table_are_read_by_the_lstm(tmp_path) -> None:
+    reviews = make_reviews(120, seed=1)
+    frame = pd.DataFrame({"Review": reviews.texts, "Rating": reviews.ranks + 1})
+    frame.to_csv(tmp_path / "hotels.csv", index=False)
+    asked = Experiment(
+        "tripadvisor", tmp_path / "hotels.csv", recipe="default", methods=["corn"], seeds=1,
+        max_epochs=1,
+    )  # fmt: skip
+    task = asked.task()
+    assert (task.text, task.floor) == ("Review", None)
+    runs = asked.run(tmp_path / "out", executor=Executor(workers=1), task=task)
+    assert {run.config.method for run in runs} == {"constant", "corn"}
+    assert asked.describe(task, runs)["settings"]["corn"].endswith("lstm")
+    table = paper_tables([Result.of({"experiment": asked.describe(task, runs), "runs": []})])
+    assert "TripAdvisor MAE" in table["text"].columns
+
+
+@pytest.mark.parametrize(("dataset", "kind"), [("coursera", "text"), ("afad", "image")])
+def test_texts_and_images_are_generated_without_data(dataset, kind) -> None:
+    asked = Experiment(dataset, recipe="default", methods=["corn"], seeds=1)
+    task = asked.task()
+    assert getattr(task, kind) is not None
+    assert task.floor.shape == (len(task.test_ranks), 5)
+    assert task.fingerprint == asked.task().fingerprint
+    (job,) = (one for one in asked.jobs(task) if one.config.role == "method")
+    assert job.config.parameters["backbone"] == {"text": "lstm", "image": "resnet"}[kind]

@@ -25,13 +25,25 @@ from echelon.cli.reading import split_names
 
 @app.command()
 def reproduce(
-    dataset: Annotated[str, typer.Argument(help="The experiment: fireman.")],
+    dataset: Annotated[
+        str, typer.Argument(help="fireman, coursera, tripadvisor, morph2, afad or aes.")
+    ],
     out: Annotated[Path, typer.Option(help="The folder for runs, results and tables.")],
     data: Annotated[
         Path | None,
         typer.Option(help="The published partition, or one table; generated data without it."),
     ] = None,
-    recipe: Annotated[str, typer.Option(help="paper, or default: as echelon trains.")] = "paper",
+    images: Annotated[Path | None, typer.Option(help="The folder of the images.")] = None,
+    category: Annotated[
+        str | None, typer.Option(help="Of aes: nature, animals, urban or people.")
+    ] = None,
+    backbone: Annotated[
+        str | None, typer.Option(help="Instead of the paper's network, such as hf:FOLDER.")
+    ] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(help="paper (the default for fireman), or default: as echelon trains."),
+    ] = None,
     batches: Annotated[
         str,
         typer.Option(help="For the recipe paper: published (fixed, class-balanced) or shuffled."),
@@ -60,16 +72,18 @@ def reproduce(
     """
     share_devices(devices)
     from echelon.experiments import Executor, Experiment, Search
-    from echelon.experiments.reproducing import METHODS
+    from echelon.experiments.reproducing import MAIN_METHODS, METHODS
     from echelon.experiments.tables import Result, paper_tables, write_tables
     from echelon.report.content import Comparison
     from echelon.training.progress import run_bar
 
     grid = None if search is None else Search.read(search)
+    is_fireman = dataset == "fireman"
+    names = (METHODS if is_fireman else MAIN_METHODS) if methods is None else split_names(methods)
     experiment = Experiment(
-        dataset=dataset, data=data, recipe=recipe, batches=batches, seeds=seeds, search=grid,
-        methods=METHODS if methods is None else split_names(methods), max_epochs=max_epochs,
-        threads=threads,
+        dataset=dataset, data=data, images=images, category=category, backbone=backbone,
+        recipe=recipe or ("paper" if is_fireman else "default"), batches=batches, methods=names,
+        seeds=seeds, search=grid, max_epochs=max_epochs, threads=threads,
     )  # fmt: skip
     task = experiment.task()
     jobs = experiment.jobs(task) + ([] if grid is None else grid.jobs(task, threads))

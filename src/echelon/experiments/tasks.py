@@ -13,10 +13,15 @@ from numpy.typing import NDArray
 
 from echelon.data.friedman import fitted_probabilities, make_friedman
 from echelon.data.labels import Labels
+from echelon.data.pictures import make_discs
+from echelon.data.published import Partition
+from echelon.data.reviews import make_reviews
 from echelon.data.splits import hold_out
 from echelon.data.tables import TableSchema, read_table
 
 FIREMAN_ROWS = {"train": 30_922, "valid": 1_628, "test": 8_138}  # of the CORN paper's partition
+COURSERA_ROWS = {"train": 8_888, "valid": 593, "test": 2_370}
+DISCS_ROWS = {"train": 4_000, "valid": 400, "test": 2_000}
 FIREMAN_COLUMNS = tuple(f"V{i}" for i in range(1, 11))
 
 
@@ -52,13 +57,24 @@ class Task:
             parts.append(self.validation)
         for frame, ranks in parts:
             digest.update("\0".join(map(str, frame.columns)).encode())
-            hashes = pd.util.hash_pandas_object(frame, index=False).to_numpy()
+            hashes = pd.util.hash_pandas_object(self._hashable(frame), index=False).to_numpy()
             digest.update(np.ascontiguousarray(hashes).tobytes())
             digest.update(np.ascontiguousarray(ranks).tobytes())
         if self.groups is not None:
             hashes = pd.util.hash_array(np.asarray(self.groups))
             digest.update(np.ascontiguousarray(hashes).tobytes())
         return digest.hexdigest()[:16]
+
+    def _hashable(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Pictures that are arrays by their pixels; those that are paths by their paths."""
+        if self.image is None:
+            return frame
+        cells = [
+            cell.tobytes().hex() if isinstance(cell, np.ndarray) else str(cell)
+            for cell in frame[self.image]
+        ]
+        named: pd.DataFrame = frame.assign(**{self.image: cells})
+        return named
 
     @property
     def media(self) -> list[str]:
@@ -132,6 +148,57 @@ def generated_task(num_classes: int = 16, data_seed: int = 0) -> Task:
         validation=(frames["valid"], parts["valid"].ranks),
         floor=parts["test"].bayes_probabilities,
         details={"data_seed": data_seed},
+    )
+
+
+def generated_reviews(data_seed: int = 0) -> Task:
+    """Reviews that echelon generates, in the numbers of the paper's Coursera."""
+    parts = {
+        name: make_reviews(rows, seed=3 * data_seed + i)
+        for i, (name, rows) in enumerate(COURSERA_ROWS.items())
+    }
+    frames = {name: pd.DataFrame({"review": one.texts}) for name, one in parts.items()}
+    ranks = {name: one.ranks for name, one in parts.items()}
+    floor = parts["test"].bayes_probabilities
+    partition = Partition("reviews (generated)", frames, ranks, (1, 2, 3, 4, 5), text="review")
+    return partition_task(partition, floor=floor, details={"data_seed": data_seed})
+
+
+def generated_pictures(data_seed: int = 0) -> Task:
+    """Pictures of partly filled discs that echelon generates."""
+    parts = {
+        name: make_discs(rows, seed=3 * data_seed + i)
+        for i, (name, rows) in enumerate(DISCS_ROWS.items())
+    }
+    frames = {
+        name: pd.DataFrame({"picture": list(one.pictures)}, dtype=object)
+        for name, one in parts.items()
+    }
+    ranks = {name: one.ranks for name, one in parts.items()}
+    floor = parts["test"].bayes_probabilities
+    partition = Partition("discs (generated)", frames, ranks, (1, 2, 3, 4, 5), image="picture")
+    return partition_task(partition, floor=floor, details={"data_seed": data_seed})
+
+
+def partition_task(
+    partition: Partition,
+    *,
+    floor: NDArray[np.float64] | None = None,
+    details: dict[str, Any] | None = None,
+) -> Task:
+    """A task of data that come in three parts."""
+    return Task(
+        partition.name,
+        Labels(np.array(partition.classes)),
+        partition.features["train"],
+        partition.ranks["train"],
+        partition.features["test"],
+        partition.ranks["test"],
+        validation=(partition.features["valid"], partition.ranks["valid"]),
+        floor=floor,
+        text=partition.text,
+        image=partition.image,
+        details=details or {},
     )
 
 
