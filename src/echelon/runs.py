@@ -27,6 +27,7 @@ from echelon._version import __version__
 
 _DOCUMENTS = ("config", "environment", "history", "metrics", "outcome")
 _ARRAYS = "predictions.npz"
+_TEXT_LENGTH = 600  # characters of a text that are kept to be shown
 _ROLES = ("method", "baseline", "floor")
 
 
@@ -232,6 +233,23 @@ def sweep(folder: str | Path) -> None:
             shutil.rmtree(partial, ignore_errors=True)
         else:
             partial.unlink(missing_ok=True)
+
+
+def row_cells(frame: Any, text: str | None, image: str | None) -> dict[str, NDArray[Any]]:
+    """Texts and images of tested rows as arrays, for whoever shows single rows.
+
+    Texts are cut, images are paths, or pixels where the cells are arrays of one shape.
+    """
+    cells: dict[str, NDArray[Any]] = {}
+    if text is not None and text in frame:
+        cells["text"] = np.array([str(cell)[:_TEXT_LENGTH] for cell in frame[text]], dtype=np.str_)
+    if image is not None and image in frame:
+        pictures = list(frame[image])
+        if all(isinstance(cell, (str, Path)) for cell in pictures):
+            cells["image"] = np.array([str(cell) for cell in pictures], dtype=np.str_)
+        elif len({getattr(cell, "shape", None) for cell in pictures}) == 1 and len(pictures):
+            cells["image"] = np.stack([np.asarray(cell) for cell in pictures])
+    return cells
 
 
 def environment() -> dict[str, Any]:

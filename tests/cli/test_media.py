@@ -61,7 +61,12 @@ def test_methods_are_compared_on_texts_and_images(folder: Path) -> None:
     document = run(*asked, *MEDIA, "--out", "runs", *QUICK)
     methods = {one["method"] for one in document["runs"]}
     assert methods == {"constant", "clm linear", "ce", "corn"}
-    (linear,) = (one for one in read_runs("runs") if one.config.method == "clm linear")
+    runs = read_runs("runs")
+    assert all(one.predictions["text"].dtype.kind == "U" for one in runs)
+    assert Path(str(runs[0].predictions["image"][0])).is_file()
+    page = run("report", "runs", "--json")["page"]
+    assert "data:image/jpeg;base64," in Path(page).read_text()
+    (linear,) = (one for one in runs if one.config.method == "clm linear")
     assert not {"review", "picture"} & {name.split()[0] for name in linear.outcome["coefficients"]}
     only = pd.read_csv("table.csv")[["review", "stars"]]
     only.to_csv("reviews.csv", index=False)

@@ -123,6 +123,26 @@ def test_one_run_with_few_rows_makes_a_page(tmp_path) -> None:
     assert "one seed cannot tell" in " ".join(Comparison.of(read_runs(folder)).sentences())
 
 
+def test_rows_show_their_texts_and_images(folder, found, tmp_path) -> None:
+    run = found.main_run
+    count = len(run.predictions["truth"])
+    texts = np.array([f"review {i} </script><b>" for i in range(count)])
+    pixels = np.zeros((count, 8, 8), dtype=np.uint8)
+    arrays = {**run.predictions, "text": texts, "image": pixels}
+    write_run(tmp_path / "arrays", replace(run, predictions=arrays))
+    page = write_page(tmp_path / "arrays", tmp_path / "page.html").read_text()
+    rows = json.loads(
+        re.search(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.S)[1]
+    )["rows"]
+    assert rows["text"][0] == texts[rows["number"][0]]
+    assert rows["image"][0].startswith("data:image/jpeg;base64,")
+    assert "</script><b>" not in page
+    arrays = {**run.predictions, "image": np.array([str(tmp_path / "gone.png")] * count)}
+    write_run(tmp_path / "paths", replace(run, predictions=arrays))
+    page = write_page(tmp_path / "paths", tmp_path / "page2.html").read_text()
+    assert "data:image/jpeg" not in page
+
+
 def test_several_divisions_are_compared_by_division(tmp_path) -> None:
     folders = [
         write_made_runs(tmp_path / str(split), rows=60 + split, seeds=2, extra={"split": split})

@@ -252,7 +252,7 @@ def evaluate(
     from echelon.bundle import load
     from echelon.data.tables import read_table
     from echelon.evaluation import metrics
-    from echelon.runs import Run, RunConfig, write_run
+    from echelon.runs import Run, RunConfig, row_cells, write_run
 
     fitted = load(model)
     frame = read_table(data)
@@ -279,6 +279,7 @@ def evaluate(
             "probabilities": probabilities.astype(np.float32),
             "crossings": curve.crossings().cpu().numpy(),
         }
+        arrays |= row_cells(frame, fitted.text_column, fitted.image_column)
         if fitted.conformal_ is not None:
             arrays["conformal_scores"] = fitted.conformal_.scores
         write_run(out, Run(config, fitted.history_, scores, arrays))

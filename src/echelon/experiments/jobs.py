@@ -17,7 +17,7 @@ from echelon.estimators import OrdinalClassifier
 from echelon.evaluation import metrics
 from echelon.experiments.tasks import Task
 from echelon.methods import METHODS
-from echelon.runs import Run, RunConfig
+from echelon.runs import Run, RunConfig, row_cells
 
 CONSTANT, LINEAR, FLOOR = "constant", "clm linear", "best possible"
 
@@ -49,6 +49,9 @@ class Job:
                 "prediction": result.prediction,
                 "probabilities": result.probabilities.astype(np.float32),
                 "crossings": result.crossings.astype(np.float32),
+                **row_cells(
+                    _scored_rows(self.task, self.config.part), self.task.text, self.task.image
+                ),
             },
             outcome={**result.outcome, "seconds": time.perf_counter() - start},
         )
@@ -182,6 +185,13 @@ def using_threads(number: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def _scored_rows(task: Task, part: str) -> pd.DataFrame:
+    if part == "test":
+        return task.test_features
+    assert task.validation is not None
+    return task.validation[0]
+
+
 def _truth(task: Task, part: str) -> NDArray[np.int64]:
     if part == "test":
         return task.test_ranks
@@ -203,12 +213,7 @@ def _fit(task: Task, config: RunConfig) -> _Result:
         "X_val": seen(task.validation[0]), "y_val": task.labels.from_ranks(task.validation[1]),
     }  # fmt: skip
     model.fit(seen(task.features), task.labels.from_ranks(task.ranks), groups=task.groups, **own)
-    if config.part == "test":
-        scored = task.test_features
-    else:
-        assert task.validation is not None
-        scored = task.validation[0]
-    curve = model.predict_curve(seen(scored))
+    curve = model.predict_curve(seen(_scored_rows(task, config.part)))
     outcome: dict[str, Any] = {"best_epoch": model.best_epoch_}
     if config.method == LINEAR:
         outcome["coefficients"] = model.coefficients()

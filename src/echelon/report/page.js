@@ -76,6 +76,11 @@ function element(name, attributes, text) {
   return made;
 }
 
+function showCell(node, value, fill) {
+  node.hidden = value === undefined || value === null;
+  if (!node.hidden) fill(node, value);
+}
+
 function showRow() {
   const rows = data.rows, place = Number(list.value), p = rows.probabilities[place];
   const truth = rows.truth[place], predicted = rows.prediction[place];
@@ -83,6 +88,13 @@ function showRow() {
   words.textContent =
     `Row ${rows.number[place]}: the truth is ${data.classes[truth]}, which was given ${percent(p[truth])}; ` +
     `predicted is ${data.classes[predicted]}, given ${percent(p[predicted])}.`;
+  showCell(document.getElementById("row-text"), rows.text?.[place], (node, text) => { node.textContent = text; });
+  showCell(document.getElementById("row-image"), rows.image?.[place], (node, address) => {
+    const picture = document.createElement("img");
+    picture.src = address;
+    picture.alt = `the image of row ${rows.number[place]}`;
+    node.replaceChildren(picture);
+  });
   const width = Math.max(280, chart.clientWidth || 640), height = 240, bottom = 40, top = 20;
   const step = width / p.length, most = Math.max(...p, 1e-9);
   const drawn = element("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });

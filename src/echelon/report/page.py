@@ -1,9 +1,12 @@
 """The HTML page: one file with everything in it, which asks nothing of any network."""
 
+import base64
 import html
+import io
 import json
 import os
 import re
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ _SHOWN = (
     "ranked_probability_score",
 )  # fmt: skip
 _EXPLORED = 150  # rows of each order
+_THUMBNAIL = 160  # pixels
 _COEFFICIENTS = 20
 _IMAGES = ("png", "svg")
 _EXPOSE = "window.vegaEmbed = vegaEmbed;"  # what the page's own script calls
@@ -237,4 +241,29 @@ def _explored_rows(found: Comparison) -> dict[str, Any]:
         "prediction": prediction[chosen].tolist(),
         "probabilities": [[round(float(value), 4) for value in p[row]] for row in chosen],
         "orders": {name: [place[int(row)] for row in order] for name, order in orders.items()},
+        **_cells(arrays, chosen),
     }
+
+
+def _cells(arrays: Mapping[str, Any], chosen: list[int]) -> dict[str, Any]:
+    """The texts of the rows, and their images small enough for the page."""
+    cells: dict[str, Any] = {}
+    if "text" in arrays:
+        cells["text"] = [str(arrays["text"][row]) for row in chosen]
+    if "image" in arrays:
+        cells["image"] = [_thumbnail(arrays["image"][row]) for row in chosen]
+    return cells
+
+
+def _thumbnail(cell: Any) -> str | None:
+    """An image as a data address; None where it can no longer be read."""
+    from echelon.data.images import open_picture
+
+    try:
+        picture = open_picture(str(cell) if isinstance(cell, str) else cell)
+        picture.thumbnail((_THUMBNAIL, _THUMBNAIL))
+        stream = io.BytesIO()
+        picture.save(stream, "JPEG", quality=80)
+    except (ValueError, OSError):
+        return None
+    return "data:image/jpeg;base64," + base64.b64encode(stream.getvalue()).decode()
