@@ -96,3 +96,15 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def _forbidden_skips(config: pytest.Config, reporter: pytest.TerminalReporter) -> bool:
     return bool(os.environ.get(_NO_SKIPS)) and bool(reporter.stats.get("skipped"))
+
+
+@pytest.fixture(scope="session")
+def small_frame() -> Any:
+    """A small table with a column `rating`, for runs that take a moment each."""
+    import pandas as pd
+
+    from echelon.data import make_friedman
+
+    data = make_friedman(100, num_classes=3, seed=2)
+    frame = pd.DataFrame(data.features, columns=[f"V{i}" for i in range(10)])
+    return frame.assign(rating=data.ranks + 1)

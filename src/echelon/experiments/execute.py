@@ -277,11 +277,9 @@ def _loky(workers: int) -> Iterator[_Pool]:
         # leaves when it has been idle for so long.
         with parallel_config("loky", inner_max_num_threads=1, idle_worker_timeout=_IDLE_SECONDS):
             yield _Pool(workers)
-    except BaseException:
-        get_reusable_executor().shutdown(wait=False, kill_workers=True)
-        raise
-    else:
-        get_reusable_executor().shutdown(wait=True)
+    finally:
+        # The one that joblib uses; without `reuse` this would make another, and wait for the first.
+        get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
 
 
 @contextmanager
