@@ -16,6 +16,14 @@ app = typer.Typer(
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Data = Annotated[Path, typer.Argument(help="A CSV or Parquet file.")]
 Model = Annotated[Path, typer.Argument(help="A model that `echelon fit` wrote.")]
+Backbone = Annotated[
+    str,
+    typer.Option(
+        help="mlp, tabm or linear; lstm or hf:NAME for texts; resnet or timm:NAME for images."
+    ),
+]
+TextColumn = Annotated[str | None, typer.Option(help="The column that holds texts.")]
+ImageColumn = Annotated[str | None, typer.Option(help="The column that holds paths of images.")]
 ImageFolder = Annotated[
     Path | None,
     typer.Option(help="Where relative paths of images start; without it, beside the table."),

@@ -7,16 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from echelon.cli.app import AsJson, ImageFolder, app
+from echelon.cli.app import AsJson, Backbone, ImageColumn, ImageFolder, TextColumn, app
 from echelon.cli.launching import (
     Cluster,
     Devices,
     DryRun,
     Threads,
     Workers,
-    describe_time,
     going_on,
     is_first_process,
+    say_time,
     share_devices,
 )
 from echelon.cli.reading import locate_images, require_column, split_names, typed_classes
@@ -42,16 +42,9 @@ def compare(
         str | None, typer.Option(help="A column of groups that stay on one side of a split.")
     ] = None,
     test_share: Annotated[float, typer.Option(help="Of the rows, to test on.")] = 0.25,
-    backbone: Annotated[
-        str,
-        typer.Option(
-            help="mlp, tabm or linear; lstm or hf:NAME for texts; resnet or timm:NAME for images."
-        ),
-    ] = "mlp",
-    text: Annotated[str | None, typer.Option(help="The column that holds texts.")] = None,
-    image: Annotated[
-        str | None, typer.Option(help="The column that holds paths of images.")
-    ] = None,
+    backbone: Backbone = "mlp",
+    text: TextColumn = None,
+    image: ImageColumn = None,
     image_folder: ImageFolder = None,
     recipe: Annotated[str, typer.Option(help="default or paper.")] = "default",
     max_epochs: Annotated[int | None, typer.Option(help="Instead of the recipe's.")] = None,
@@ -92,8 +85,7 @@ def compare(
     }  # fmt: skip
     jobs = comparison_jobs(tasks, names, seeds, parameters=parameters, threads=threads)
     if dry_run:
-        text = describe_time(jobs, out, workers)
-        print(json.dumps({"runs": len(jobs), "text": text}) if as_json else text)
+        say_time(jobs, out, workers, as_json)
         return
     with going_on(), run_bar(len(jobs), shown=is_first_process() and not as_json) as report:
         runs = compare_methods(
@@ -196,8 +188,7 @@ def grid(
     task = with_validation(_searched_task(search, data), search.validation_share)
     jobs = search.jobs(task, threads)
     if dry_run:
-        text = describe_time(jobs, out / "search", workers)
-        print(json.dumps({"runs": len(jobs), "text": text}) if as_json else text)
+        say_time(jobs, out / "search", workers, as_json)
         return
     executor = Executor(workers, cluster)
     with going_on(), run_bar(len(jobs), shown=is_first_process() and not as_json) as report:

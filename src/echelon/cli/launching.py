@@ -1,5 +1,6 @@
 """Where the work of a command runs: processes side by side, a cluster, or one run on several."""
 
+import json
 import os
 import subprocess
 import sys
@@ -59,8 +60,8 @@ def going_on() -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def describe_time(jobs: Any, folder: Any, workers: int | None) -> str:
-    """How many runs are left, and how long they will take on this machine."""
+def say_time(jobs: Any, folder: Any, workers: int | None, as_json: bool) -> None:
+    """Print how many runs are left, and how long they will take on this machine."""
     from joblib import cpu_count
 
     from echelon.experiments import estimate_seconds
@@ -70,7 +71,8 @@ def describe_time(jobs: Any, folder: Any, workers: int | None) -> str:
     cores = min(cpu_count(), workers or cpu_count())
     seconds = estimate_seconds(left) / min(cores, max(1, len(left)))
     done = f", {len(jobs) - len(left):,} of them done" if len(left) < len(jobs) else ""
-    return f"{len(jobs):,} runs{done}; about {duration(seconds)} here, {cores} at once"
+    text = f"{len(jobs):,} runs{done}; about {duration(seconds)} here, {cores} at once"
+    print(json.dumps({"runs": len(jobs), "text": text}) if as_json else text)
 
 
 def duration(seconds: float) -> str:

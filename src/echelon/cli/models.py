@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from echelon.cli.app import AsJson, Data, Decision, ImageFolder, Model, OnBroken, app
+from echelon.cli.app import (
+    AsJson,
+    Backbone,
+    Data,
+    Decision,
+    ImageColumn,
+    ImageFolder,
+    Model,
+    OnBroken,
+    TextColumn,
+    app,
+)
 from echelon.cli.launching import Devices, is_first_process, share_devices
 from echelon.cli.reading import (
     held_out_rows,
@@ -37,16 +48,9 @@ def fit(
         str | None, typer.Option(help="A column of groups that stay on one side of a split.")
     ] = None,
     method: Annotated[str, typer.Option(help="A name that `echelon methods` lists.")] = "corn",
-    backbone: Annotated[
-        str,
-        typer.Option(
-            help="mlp, tabm or linear; lstm or hf:NAME for texts; resnet or timm:NAME for images."
-        ),
-    ] = "mlp",
-    text: Annotated[str | None, typer.Option(help="The column that holds texts.")] = None,
-    image: Annotated[
-        str | None, typer.Option(help="The column that holds paths of images.")
-    ] = None,
+    backbone: Backbone = "mlp",
+    text: TextColumn = None,
+    image: ImageColumn = None,
     image_folder: ImageFolder = None,
     on_broken: OnBroken = "raise",
     recipe: Annotated[str, typer.Option(help="default or paper.")] = "default",

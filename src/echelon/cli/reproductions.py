@@ -15,9 +15,9 @@ from echelon.cli.launching import (
     DryRun,
     Threads,
     Workers,
-    describe_time,
     going_on,
     is_first_process,
+    say_time,
     share_devices,
 )
 from echelon.cli.reading import split_names
@@ -88,8 +88,7 @@ def reproduce(
     task = experiment.task()
     jobs = experiment.jobs(task) + ([] if grid is None else grid.jobs(task, threads))
     if dry_run:
-        text = describe_time(jobs, out, workers)
-        print(json.dumps({"runs": len(jobs), "text": text}) if as_json else text)
+        say_time(jobs, out, workers, as_json)
         return
     with going_on(), run_bar(len(jobs), shown=is_first_process() and not as_json) as report:
         runs = experiment.run(out, executor=Executor(workers, cluster), on_run=report, task=task)
