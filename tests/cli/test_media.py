@@ -60,7 +60,7 @@ def test_methods_are_compared_on_texts_and_images(folder: Path) -> None:
     asked = ("compare", "table.csv", "--methods", "ce,corn", "--seeds", "1", "--workers", "1")
     document = run(*asked, *MEDIA, "--out", "runs", *QUICK)
     methods = {one["method"] for one in document["runs"]}
-    assert methods == {"constant", "clm linear", "ce", "corn"}
+    assert methods == {"constant", "clm linear", "bag of words", "ce", "corn"}
     runs = read_runs("runs")
     assert all(one.predictions["text"].dtype.kind == "U" for one in runs)
     assert Path(str(runs[0].predictions["image"][0])).is_file()
@@ -72,7 +72,7 @@ def test_methods_are_compared_on_texts_and_images(folder: Path) -> None:
     only.to_csv("reviews.csv", index=False)
     asked = ("compare", "reviews.csv", "--methods", "corn", "--seeds", "1", "--workers", "1")
     document = run(*asked, "--target", "stars", "--text", "review", "--out", "texts", *QUICK)
-    assert {one["method"] for one in document["runs"]} == {"constant", "corn"}
+    assert {one["method"] for one in document["runs"]} == {"constant", "bag of words", "corn"}
 
 
 def test_broken_images(folder: Path) -> None:
@@ -90,6 +90,7 @@ def test_broken_images(folder: Path) -> None:
     assert (found["rows"], found["skipped"]) == (50, 1)
     predictions = pd.read_csv("p.csv")
     assert np.flatnonzero(predictions["prediction"].isna()).tolist() == [5]
+    assert Path("p.csv").read_text().splitlines()[1].split(",")[0] in "1234"  # not 3.0
 
 
 @pytest.mark.parametrize(
@@ -98,6 +99,7 @@ def test_broken_images(folder: Path) -> None:
         (("--text", "revew"), "has no column 'revew'"),
         (("--text", "review", "--drop", "review"), "cannot be both"),
         (("--backbone", "lstm"), "needs a column of texts"),
+        (("--text", "review", "--backbone", "lstm", "--frozen"), "hf:NAME; got 'lstm'"),
         (("--image", "picture", "--image-folder", "none"), "no folder of images none"),
         (("--image", "picture", "--on-broken", "maybe"), "must be raise or skip"),
     ],
@@ -107,3 +109,40 @@ def test_what_is_refused(folder: Path, arguments, message: str) -> None:
     result = CliRunner().invoke(app, asked)
     assert isinstance(result.exception, ValueError)
     assert message in str(result.exception)
+
+
+def test_a_folder_of_class_folders(folder: Path) -> None:
+    frame = pd.read_csv("table.csv")
+    for path, stars in zip(frame["picture"], frame["stars"], strict=True):
+        place = folder / "sorted" / ("low" if stars < 3 else "high")
+        place.mkdir(parents=True, exist_ok=True)
+        (folder / path).rename(place / Path(path).name)
+    asked = ("fit", "sorted", "--target", "class", "--image", "image", "--out", "m", *QUICK)
+    result = CliRunner().invoke(app, asked)
+    assert "high" in str(result.exception)
+    assert "--classes" in str(result.exception) or "classes" in str(result.exception)
+    fitted = run(*asked, "--classes", "low,high")
+    assert (fitted["rows"], fitted["classes"]) == (50, ["low", "high"])
+    assert run("evaluate", "m", "sorted", "--target", "class", "--json")["rows"] == 50
+    (folder / "sorted" / "high" / "broken.png").write_bytes(b"")
+    asked = ("predict", "m", "sorted", "--out", "p.csv", "--on-broken", "skip", "--json")
+    assert (run(*asked)["rows"], run(*asked)["skipped"]) == (51, 1)
+    found = pd.read_csv("p.csv").set_index("image")
+    assert found.index.tolist() == sorted(found.index)
+    assert found.index[found["prediction"].isna()].tolist() == ["high/broken.png"]
+
+
+def test_a_grid_on_texts(folder: Path) -> None:
+    Path("grid.toml").write_text(
+        'data = "table.csv"\ntarget = "stars"\ntext = "review"\nbackbone = "lstm"\n'
+        'drop = ["picture"]\nmethods = ["corn"]\ntest_seeds = 1\nrecipe = "paper"\n'
+        "[parameters]\nmax_epochs = 1\n[grid]\nlearning_rate = [0.001, 0.01]\n"
+        '"text_options.max_tokens" = [8]\n'
+    )
+    found = run("grid", "grid.toml", "--out", "runs", "--workers", "1", "--json")
+    (choice,) = found["choices"]
+    assert choice["tried"] == 2
+    assert choice["parameters"]["text_options"] == {"max_tokens": 8}
+    assert {run["method"] for run in found["runs"]} == {
+        "corn", "constant", "clm linear", "bag of words",
+    }  # fmt: skip

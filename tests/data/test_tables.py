@@ -184,3 +184,19 @@ def test_without_scaling_numbers_stay_and_missing_ones_are_the_median() -> None:
     raw = schema.read(frame)
     features = encoder(torch.from_numpy(raw.numbers), torch.from_numpy(raw.codes))
     assert features[:, 0].tolist() == [1.0, 2.0, 40.0, 2.0]
+
+
+def test_a_folder_of_images(tmp_path) -> None:
+    for name in ("2/b.png", "10/a.JPG", "10/.hidden.png", ".git/c.png", "10/notes.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    found = read_table(tmp_path)
+    assert found.to_dict("list") == {"image": ["10/a.JPG", "2/b.png"], "class": [10, 2]}
+    (tmp_path / "10" / "a.JPG").rename(tmp_path / "stray.png")
+    with pytest.raises(ValueError, match=r"beside the folders of the classes, such as stray\.png"):
+        read_table(tmp_path)
+    (tmp_path / "2" / "b.png").unlink()
+    assert read_table(tmp_path).columns.tolist() == ["image"]
+    (tmp_path / "stray.png").unlink()
+    with pytest.raises(ValueError, match=r"holds no images; their names must end in one of \.jpg"):
+        read_table(tmp_path)

@@ -9,6 +9,7 @@ import pytest
 from echelon.data import make_friedman
 from echelon.experiments import Executor, compare_methods, generated_task, table_task
 from echelon.runs import read_runs
+from tests.media import mixed_table
 
 QUICK = {"max_epochs": 1, "device": "cpu"}
 HERE = Executor(workers=1)
@@ -105,3 +106,28 @@ def test_generated_fireman_has_the_sizes_of_the_paper_and_a_floor() -> None:
 def test_wrong_requests(tmp_path, methods, seeds, message) -> None:
     with pytest.raises(ValueError, match=message):
         compare_methods(task(), methods, seeds, tmp_path)
+
+
+def test_texts_have_a_bag_of_words_beside_them(tmp_path: Path) -> None:
+    frame, ranks = mixed_table(80)  # whose texts name the class
+    made = table_task("reviews", frame[["size", "review"]], ranks, text="review")
+    asked = {**QUICK, "text": "review", "backbone": "lstm"}
+    runs = compare_methods(made, ["ce"], 1, tmp_path, parameters=asked, executor=HERE)
+    by_name = {run.config.method: run for run in runs}
+    assert by_name["bag of words"].metrics["mae"] < 0.1 < by_name["constant"].metrics["mae"]
+    np.testing.assert_allclose(
+        by_name["bag of words"].predictions["probabilities"].sum(1), 1, atol=1e-6
+    )
+
+
+def test_texts_without_a_common_word(tmp_path: Path) -> None:
+    """Then a bag of words knows no more than the shares of the classes."""
+    frame = pd.DataFrame({"text": [f"word{i}" for i in range(38)] + [None, ""]})
+    made = table_task("odd", frame, np.arange(40) % 2, text="text")
+    asked = {**QUICK, "text": "text", "backbone": "lstm"}
+    runs = compare_methods(made, ["ce"], 1, tmp_path, parameters=asked, executor=HERE)
+    bag, constant = (
+        next(run for run in runs if run.config.method == name).predictions["probabilities"]
+        for name in ("bag of words", "constant")
+    )
+    np.testing.assert_array_equal(bag, constant)

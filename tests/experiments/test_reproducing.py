@@ -174,7 +174,7 @@ def test_reviews_of_a_table_are_read_by_the_lstm(tmp_path) -> None:
     task = asked.task()
     assert (task.text, task.floor) == ("Review", None)
     runs = asked.run(tmp_path / "out", executor=Executor(workers=1), task=task)
-    assert {run.config.method for run in runs} == {"constant", "corn"}
+    assert {run.config.method for run in runs} == {"constant", "bag of words", "corn"}
     assert asked.describe(task, runs)["settings"]["corn"].endswith("lstm")
     table = paper_tables([Result.of({"experiment": asked.describe(task, runs), "runs": []})])
     assert "TripAdvisor MAE" in table["text"].columns
@@ -189,3 +189,26 @@ def test_texts_and_images_are_generated_without_data(dataset, kind) -> None:
     assert task.fingerprint == asked.task().fingerprint
     (job,) = (one for one in asked.jobs(task) if one.config.role == "method")
     assert job.config.parameters["backbone"] == {"text": "lstm", "image": "resnet"}[kind]
+    assert asked.describe(task, [])["dataset"] == {"text": "reviews", "image": "discs"}[kind]
+
+
+def test_data_that_need_no_file() -> None:
+    task = Experiment("digits", recipe="default").task()
+    assert task.rows == {"train": 1348, "test": 359, "valid": 90}
+    assert task.fingerprint == Experiment("digits", recipe="default").task().fingerprint
+    with pytest.raises(ValueError, match="digits needs no data"):
+        Experiment("digits", "digits.csv")
+
+
+def test_a_pretrained_encoder_is_named_without_its_folders() -> None:
+    asked = Experiment(
+        "coursera", backbone="hf:/some/where/minilm", backbone_options={"frozen": True},
+        recipe="default",
+    )  # fmt: skip
+    assert asked.parameters["backbone_options"] == {"frozen": True}
+    described = asked.describe(asked.task(), [])
+    assert (described["backbone"], described["name"]) == (
+        "minilm",
+        "recipe default, minilm, frozen",
+    )
+    assert "/some" not in json.dumps(described)

@@ -114,3 +114,49 @@ def test_what_is_no_result_is_refused(tmp_path) -> None:
         Result.read(path)
     with pytest.raises(ValueError, match="is not a readable result"):
         Result.read(tmp_path / "none.json")
+
+
+def result_of(dataset: str, values: dict[str, list[float]], **described) -> Result:
+    runs = [
+        {
+            "method": method,
+            "seed": seed,
+            "split": "test",
+            "mae": value,
+            "rmse": 1.0,
+            "accuracy": 0.5,
+        }
+        for method, each in values.items()
+        for seed, value in enumerate(each)
+    ]
+    return Result.of(
+        {"experiment": {"dataset": dataset, "name": "recipe default", **described}, "runs": runs}
+    )
+
+
+def test_other_networks_do_not_stand_beside_the_published_lstm() -> None:
+    ours = result_of("coursera", {"corn": [0.6, 0.62], "ce": [0.6]}, longest_run={"corn": 70.4})
+    other = result_of("coursera", {"corn": [0.5]}, backbone="minilm", name="minilm, frozen")
+    tables = paper_tables([ours, other])
+    (row,) = (one for one in tables["text"].rows if one[:2] == ["CORN", "1"])
+    assert row[-2:] == ["0.620 (0.90)", "1.000 (1.32)"]
+    assert tables["networks"].rows == [
+        ["Coursera", "LSTM", "CE-NN", "1", "0.600", "1.000", "-"],
+        ["Coursera", "LSTM", "CORN", "2", "0.610 ± 0.014", "1.000 ± 0.000", "70 s"],
+        ["Coursera", "minilm, frozen", "CORN", "1", "0.500", "1.000", "-"],
+    ]
+    # half of the labels wrong, by two ranks on average
+    assert any("would have scored about 1.00 (published: 1.02)" in n for n in tables["text"].notes)
+
+
+def test_the_cost_of_shuffled_ranks_by_counting() -> None:
+    pairs = [(i, j) for i in range(5) for j in range(5) if i != j]
+    assert np.mean([abs(i - j) for i, j in pairs]) == (5 + 1) / 3
+
+
+def test_data_that_need_no_file_have_a_table_of_their_own() -> None:
+    discs = result_of("discs", {"corn": [0.4], "best possible": [0.39], "constant": [1.2]})
+    (table,) = paper_tables([discs]).values()
+    assert cell(table, "CORN", "Generated discs, small ResNet MAE") == "0.400"
+    assert cell(table, "best possible", "Generated discs, small ResNet MAE") == "0.390"
+    assert "embedded" in paper_tables([discs, made_result()])

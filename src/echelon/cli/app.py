@@ -14,13 +14,23 @@ app = typer.Typer(
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-Data = Annotated[Path, typer.Argument(help="A CSV or Parquet file.")]
+Data = Annotated[
+    Path,
+    typer.Argument(
+        help="A CSV or Parquet file; or a folder of images, whose columns are image and class: the "
+        "folder that each is in."
+    ),
+]
 Model = Annotated[Path, typer.Argument(help="A model that `echelon fit` wrote.")]
 Backbone = Annotated[
     str,
     typer.Option(
-        help="mlp, tabm or linear; lstm or hf:NAME for texts; resnet or timm:NAME for images."
+        help="mlp, tabm or linear; for texts lstm or hf:NAME; for images resnet or timm:NAME."
     ),
+]
+Frozen = Annotated[
+    bool,
+    typer.Option("--frozen", help="Leave a pretrained text encoder as it is: train what follows."),
 ]
 TextColumn = Annotated[str | None, typer.Option(help="The column that holds texts.")]
 ImageColumn = Annotated[str | None, typer.Option(help="The column that holds paths of images.")]

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from echelon.cli.app import AsJson, Backbone, ImageColumn, ImageFolder, TextColumn, app
+from echelon.cli.app import AsJson, Backbone, Frozen, ImageColumn, ImageFolder, TextColumn, app
 from echelon.cli.launching import (
     Cluster,
     Devices,
@@ -19,14 +19,26 @@ from echelon.cli.launching import (
     say_time,
     share_devices,
 )
-from echelon.cli.reading import locate_images, require_column, split_names, typed_classes
+from echelon.cli.reading import (
+    backbone_options,
+    locate_images,
+    require_column,
+    split_names,
+    typed_classes,
+)
 
 SHOWN = ("mae", "rmse", "accuracy", "quadratic_weighted_kappa", "ranked_probability_score")
 
 
 @app.command()
 def compare(
-    data: Annotated[str, typer.Argument(help="A CSV or Parquet file, or fireman: generated.")],
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="A CSV or Parquet file; a folder of images, whose columns are image and class: "
+            "the folder that each is in; or fireman: generated."
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="The folder for the runs.")],
     target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
     methods: Annotated[
@@ -43,6 +55,7 @@ def compare(
     ] = None,
     test_share: Annotated[float, typer.Option(help="Of the rows, to test on.")] = 0.25,
     backbone: Backbone = "mlp",
+    frozen: Frozen = False,
     text: TextColumn = None,
     image: ImageColumn = None,
     image_folder: ImageFolder = None,
@@ -72,7 +85,7 @@ def compare(
     check_methods(names, seeds)
     if splits < 1:
         raise ValueError(f"splits must be at least 1; got {splits}")
-    if data == "fireman" and not Path(data).is_file():
+    if data == "fireman" and not Path(data).exists():
         tasks = [generated_task(data_seed=number) for number in range(splits)]
     else:
         tasks = read_tasks(
@@ -81,7 +94,7 @@ def compare(
         )  # fmt: skip
     parameters = {
         "backbone": backbone, "recipe": recipe, "max_epochs": max_epochs, "device": device,
-        "text": text, "image": image,
+        "text": text, "image": image, "backbone_options": backbone_options(backbone, frozen),
     }  # fmt: skip
     jobs = comparison_jobs(tasks, names, seeds, parameters=parameters, threads=threads)
     if dry_run:
@@ -243,7 +256,8 @@ def _searched_task(search: Any, data: Path | None) -> Any:
         return fireman_task(place)
     return read_tasks(
         Path(place), search.target, classes=search.classes, drop=search.drop, group=search.group,
-        test_share=search.test_share,
+        test_share=search.test_share, text=search.text, image=search.image,
+        image_folder=None if search.image_folder is None else Path(search.image_folder),
     )[0]  # fmt: skip
 
 

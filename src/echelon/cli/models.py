@@ -12,6 +12,7 @@ from echelon.cli.app import (
     Backbone,
     Data,
     Decision,
+    Frozen,
     ImageColumn,
     ImageFolder,
     Model,
@@ -21,6 +22,7 @@ from echelon.cli.app import (
 )
 from echelon.cli.launching import Devices, is_first_process, share_devices
 from echelon.cli.reading import (
+    backbone_options,
     held_out_rows,
     locate_images,
     parts,
@@ -49,6 +51,7 @@ def fit(
     ] = None,
     method: Annotated[str, typer.Option(help="A name that `echelon methods` lists.")] = "corn",
     backbone: Backbone = "mlp",
+    frozen: Frozen = False,
     text: TextColumn = None,
     image: ImageColumn = None,
     image_folder: ImageFolder = None,
@@ -123,6 +126,7 @@ def fit(
     model = OrdinalClassifier(
         method=method,
         backbone=backbone,
+        backbone_options=backbone_options(backbone, frozen),
         text=text,
         image=image,
         classes=known,
@@ -220,7 +224,11 @@ def predict(
                     ends = fitted.interval_ranks(probabilities, coverage)
                     for i, name in enumerate(("lower", "upper")):
                         table.insert(1 + i, name, fitted.labels_.from_ranks(ends[:, i]))
-                table = table.reindex(part.index) if unread else table
+                if unread:  # as objects, labels that are whole numbers stay such beside empty cells
+                    given = [name for name in table.columns if name not in columns]
+                    table = table.astype(dict.fromkeys(given, object)).reindex(part.index)
+                if data.is_dir():
+                    table.insert(0, image, part[image])
                 skipped += unread
                 table.to_csv(stream, index=False, header=rows == 0, float_format="%.6g")
                 rows += len(part)

@@ -46,6 +46,17 @@ def split_names(text: str | None) -> list[str]:
     return [] if text is None else [part.strip() for part in text.split(",") if part.strip()]
 
 
+def backbone_options(backbone: str | None, frozen: bool) -> dict[str, Any] | None:
+    """What the estimator takes for --frozen."""
+    if not frozen:
+        return None
+    if backbone is None or not backbone.startswith("hf:"):
+        raise ValueError(
+            f"--frozen is for pretrained text encoders, --backbone hf:NAME; got {backbone!r}"
+        )
+    return {"frozen": True}
+
+
 def typed_classes(classes: list[str], column: Any) -> list[Any]:
     """Classes from the command line in the type that the column has."""
     import pandas as pd
@@ -101,11 +112,12 @@ def read_decision(text: str | None) -> Any:
 def locate_images(frame: Any, column: str | None, data: Path, folder: Path | None) -> Any:
     """The table with whole paths in its image column.
 
-    Relative ones are looked for in the folder, which is that of the table unless another is given.
+    Relative ones are looked for in the folder, which is that of the table unless another is given;
+    where the data are a folder of images, it is that one.
     """
     if column is None or column not in frame.columns:
         return frame
-    place = data.parent if folder is None else folder
+    place = folder or (data if data.is_dir() else data.parent)
     if not place.is_dir():
         raise ValueError(f"there is no folder of images {place}")
     found = frame[column].map(lambda path: str(place / str(path)), na_action="ignore")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from echelon.cli.app import AsJson, app
+from echelon.cli.app import AsJson, Frozen, app
 from echelon.cli.comparisons import show_comparison
 from echelon.cli.launching import (
     Cluster,
@@ -20,13 +20,17 @@ from echelon.cli.launching import (
     say_time,
     share_devices,
 )
-from echelon.cli.reading import split_names
+from echelon.cli.reading import backbone_options, split_names
 
 
 @app.command()
 def reproduce(
     dataset: Annotated[
-        str, typer.Argument(help="fireman, coursera, tripadvisor, morph2, afad or aes.")
+        str,
+        typer.Argument(
+            help="fireman, coursera, tripadvisor, morph2, afad or aes; or, without any file, "
+            "reviews, discs or digits."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="The folder for runs, results and tables.")],
     data: Annotated[
@@ -40,6 +44,7 @@ def reproduce(
     backbone: Annotated[
         str | None, typer.Option(help="Instead of the paper's network, such as hf:FOLDER.")
     ] = None,
+    frozen: Frozen = False,
     recipe: Annotated[
         str | None,
         typer.Option(help="paper (the default for fireman), or default: as echelon trains."),
@@ -82,6 +87,7 @@ def reproduce(
     names = (METHODS if is_fireman else MAIN_METHODS) if methods is None else split_names(methods)
     experiment = Experiment(
         dataset=dataset, data=data, images=images, category=category, backbone=backbone,
+        backbone_options=backbone_options(backbone, frozen),
         recipe=recipe or ("paper" if is_fireman else "default"), batches=batches, methods=names,
         seeds=seeds, search=grid, max_epochs=max_epochs, threads=threads,
     )  # fmt: skip

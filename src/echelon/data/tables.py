@@ -6,6 +6,7 @@ kept in a `TableSchema`; what its numbers become is decided once too, and kept i
 """
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +44,7 @@ __all__ = [
 Scaling = Literal["quantile", "standard", "none"]
 
 NUM_KNOTS = 32  # of the quantile scaling
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 
 _SCALINGS = ("quantile", "standard", "none")
 
@@ -362,14 +364,17 @@ class TableEncoder(nn.Module):
 
 
 def read_table(path: str | Path) -> pd.DataFrame:
-    """A CSV or Parquet file as a frame.
+    """A CSV or Parquet file, or a folder of images, as a frame.
 
     Parameters
     ----------
     path : str or Path
-        ``.parquet`` and ``.pq`` are read as Parquet (extra `parquet`), everything else as CSV.
+        ``.parquet`` and ``.pq`` are read as Parquet (extra `parquet`), other files as CSV. A folder
+        gives the columns `image`, the path inside it, and `class`: the folder that it is in.
     """
     path = Path(path)
+    if path.is_dir():
+        return _read_folder(path)
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
     if path.suffix.lower() in (".parquet", ".pq"):
@@ -386,6 +391,30 @@ def read_table(path: str | Path) -> pd.DataFrame:
         raise ValueError(f"{path} is not a readable CSV file: {error}") from None
     if len(frame) == 0:
         raise ValueError(f"{path} has a header but no rows")
+    return frame
+
+
+def _read_folder(folder: Path) -> pd.DataFrame:
+    """Images in a folder for each class; or all in one, and then there are no classes."""
+    found = sorted(one for one in folder.rglob("*") if one.suffix.lower() in IMAGE_SUFFIXES)
+    names = [one.relative_to(folder) for one in found]
+    names = [one for one in names if not any(part.startswith(".") for part in one.parts)]
+    if not names:
+        raise ValueError(
+            f"the folder {folder} holds no images; their names must end in one of "
+            f"{', '.join(IMAGE_SUFFIXES)}"
+        )
+    frame: pd.DataFrame = pd.DataFrame({"image": [one.as_posix() for one in names]})
+    classes = [one.parent.as_posix() for one in names]
+    if set(classes) == {"."}:
+        return frame
+    if "." in classes:
+        raise ValueError(
+            f"the folder {folder} holds images beside the folders of the classes, such as "
+            f"{names[classes.index('.')]}; put each in the folder of its class"
+        )
+    numbered = all(re.fullmatch(r"-?\d+", name) for name in classes)
+    frame["class"] = [int(name) for name in classes] if numbered else classes
     return frame
 
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,15 @@ import torch
 from numpy.typing import NDArray
 
 from echelon.curve import RankCurve
+from echelon.data.texts import split_words
 from echelon.estimators import OrdinalClassifier
 from echelon.evaluation import metrics
 from echelon.experiments.tasks import Task
 from echelon.methods import METHODS
 from echelon.runs import Run, RunConfig, row_cells
 
-CONSTANT, LINEAR, FLOOR = "constant", "clm linear", "best possible"
+CONSTANT, LINEAR, WORDS, FLOOR = "constant", "clm linear", "bag of words", "best possible"
+_WORDS_C = 4.0  # inverse strength of the penalty, chosen on validation rows of Coursera
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,8 @@ class Job:
             return _of_probabilities(self.task.floor)
         if self.config.method == CONSTANT:
             return _constant(self.task, self.config.part)
+        if self.config.method == WORDS:
+            return _bag_of_words(self.task, self.config.part)
         return _fit(self.task, self.config)
 
 
@@ -107,11 +112,15 @@ def baseline_jobs(
         "backbone": "linear",
         "settings": {"scaling": "standard"},  # so that coefficients are per standard deviation
     }
-    jobs = [job(task, CONSTANT, command=command, role="baseline", parameters={}, threads=threads)]
-    if set(task.features.columns) - set(task.media):  # it reads numbers and categories only
-        jobs.append(
-            job(task, LINEAR, command=command, role="baseline", parameters=linear, threads=threads)
-        )
+    asked: dict[str, dict[str, Any]] = {CONSTANT: {}}
+    if set(task.features.columns) - set(task.media):
+        asked[LINEAR] = linear
+    if task.text is not None:
+        asked[WORDS] = {}
+    jobs = [
+        job(task, name, command=command, role="baseline", parameters=own, threads=threads)
+        for name, own in asked.items()
+    ]
     if task.floor is not None:
         floor = job(task, FLOOR, command=command, role="floor", parameters={}, threads=threads)
         jobs.insert(0, floor)
@@ -204,10 +213,10 @@ def _fit(task: Task, config: RunConfig) -> _Result:
     model = OrdinalClassifier(
         **parameters, classes=task.labels.classes.tolist(), random_state=config.seed or 0
     )
-    left_out = task.media if config.method == LINEAR else []
 
     def seen(frame: pd.DataFrame) -> pd.DataFrame:
-        return frame.drop(columns=left_out) if left_out else frame
+        # the linear model reads numbers and categories only
+        return frame.drop(columns=task.media) if config.method == LINEAR else frame
 
     own: dict[str, Any] = {} if task.validation is None else {
         "X_val": seen(task.validation[0]), "y_val": task.labels.from_ranks(task.validation[1]),
@@ -229,6 +238,31 @@ def _fit(task: Task, config: RunConfig) -> _Result:
 def _constant(task: Task, part: str) -> _Result:
     counts = np.bincount(task.ranks, minlength=task.labels.num_classes)
     return _of_probabilities(np.tile(counts / counts.sum(), (len(_truth(task, part)), 1)))
+
+
+def _bag_of_words(task: Task, part: str) -> _Result:
+    """A logistic regression on the words and pairs of words of the texts (TF-IDF), and no more."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    words = TfidfVectorizer(
+        analyzer=_words_and_pairs, min_df=min(2, len(task.ranks)), sublinear_tf=True
+    )
+    model = make_pipeline(words, LogisticRegression(C=_WORDS_C, max_iter=1000))
+    try:
+        model.fit(task.features[task.text], task.ranks)
+        known = model.predict_proba(_scored_rows(task, part)[task.text])
+    except ValueError:  # no word stands twice, or there is one class: it is the constant
+        return _constant(task, part)
+    probabilities = np.zeros((len(known), task.labels.num_classes))
+    probabilities[:, model.classes_] = known
+    return _of_probabilities(probabilities)
+
+
+def _words_and_pairs(text: Any) -> list[str]:
+    words = split_words(text)
+    return words + [f"{a} {b}" for a, b in pairwise(words)]
 
 
 def _of_probabilities(probabilities: NDArray[np.float64]) -> _Result:

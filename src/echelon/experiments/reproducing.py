@@ -1,6 +1,6 @@
 """The experiments of the CORN paper: its data, its settings or a search for them, five seeds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from echelon.experiments.jobs import Job, baseline_jobs, check_methods, job, met
 from echelon.experiments.searching import Choice, Search, final_jobs, search_grid, with_validation
 from echelon.experiments.tasks import (
     Task,
+    digits_task,
     fireman_task,
     generated_pictures,
     generated_reviews,
@@ -28,7 +29,7 @@ from echelon.experiments.tasks import (
 from echelon.runs import Run
 
 # What an experiment's rows hold, and the network that the paper reads them with.
-DATASETS: Mapping[str, tuple[str, str | None]] = {
+PUBLISHED: Mapping[str, tuple[str, str | None]] = {
     "fireman": ("table", None),
     "coursera": ("text", "lstm"),
     "tripadvisor": ("text", "lstm"),
@@ -36,6 +37,14 @@ DATASETS: Mapping[str, tuple[str, str | None]] = {
     "afad": ("image", "timm:resnet34"),
     "aes": ("image", "timm:vgg16"),
 }
+# The same for data that need no file: the paper's protocol where its own data cannot be had.
+EMBEDDED: Mapping[str, tuple[str, str | None]] = {
+    "reviews": ("text", "lstm"),
+    "discs": ("image", "resnet"),
+    "digits": ("image", "resnet"),
+}
+DATASETS = {**PUBLISHED, **EMBEDDED}
+_STANDS_IN = {"text": "reviews", "image": "discs"}
 WITHOUT_SUBSETS, PUBLISHED_MASK = "corn_without_subsets", "corn_without_subsets:mask=published"
 MAIN_METHODS = ("ce", "ornn", "coral", "corn")
 METHODS = (*MAIN_METHODS, WITHOUT_SUBSETS, PUBLISHED_MASK)
@@ -44,11 +53,12 @@ BATCHES = ("published", "shuffled")
 
 @dataclass(frozen=True)
 class Experiment:
-    """One of the paper's experiments.
+    """One of the paper's experiments, or the same protocol on data that need no file.
 
     Parameters
     ----------
     dataset : {"fireman", "coursera", "tripadvisor", "morph2", "afad", "aes"}
+        Or ``"reviews"`` and ``"discs"``, which are generated, and scikit-learn's ``"digits"``.
     data : path, optional
         The published partition, or a file to make one of; generated data without it: Friedman's
         function, reviews from a grammar, or pictures of discs.
@@ -58,6 +68,8 @@ class Experiment:
         Of AES.
     backbone : str, optional
         Instead of the paper's network.
+    backbone_options : mapping, optional
+        Such as ``{"frozen": True}``.
     recipe : {"paper", "default"}
         How the networks are trained: as the paper does it, or as echelon does.
     batches : {"published", "shuffled"}
@@ -79,6 +91,7 @@ class Experiment:
     images: str | Path | None = None
     category: str | None = None
     backbone: str | None = None
+    backbone_options: Mapping[str, Any] | None = None
     recipe: str = "paper"
     batches: str = "published"
     methods: Sequence[str] = METHODS
@@ -94,15 +107,29 @@ class Experiment:
             )
         if self.batches not in BATCHES:
             raise ValueError(f"batches must be one of {', '.join(BATCHES)}; got {self.batches!r}")
+        if self.dataset in EMBEDDED and self.data is not None:
+            raise ValueError(f"{self.dataset} needs no data; got {self.data}")
         check_methods(self.methods, self.seeds)
+
+    @property
+    def actual(self) -> str:
+        """The data set that is read: what stands in for one whose data are not given."""
+        kind = DATASETS[self.dataset][0]
+        if self.data is not None or self.dataset in EMBEDDED:
+            return self.dataset
+        return _STANDS_IN.get(kind, self.dataset)
 
     def task(self) -> Task:
         """The data of the experiment, divided."""
         kind = DATASETS[self.dataset][0]
         if self.data is None:
-            if kind == "table":
-                return generated_task()
-            return generated_reviews() if kind == "text" else generated_pictures()
+            made: dict[str, Callable[[], Task]] = {
+                "fireman": generated_task,
+                "reviews": generated_reviews,
+                "discs": generated_pictures,
+                "digits": digits_task,
+            }
+            return made[self.actual]()
         if kind == "table":
             return fireman_task(self.data)
         if kind == "text":
@@ -118,15 +145,14 @@ class Experiment:
     @property
     def parameters(self) -> dict[str, Any]:
         """Of the estimator, the same for all methods."""
-        kind, backbone = DATASETS[self.dataset]
+        kind, backbone = DATASETS[self.actual]
         is_paper_table = self.recipe == "paper" and kind == "table"
-        if kind == "image" and self.data is None:
-            backbone = "resnet"  # the pictures are small
         return {
             "recipe": self.recipe,
             "settings": {"batches": self.batches} if is_paper_table else None,
             "max_epochs": self.max_epochs,
             "backbone": self.backbone or backbone,
+            "backbone_options": self.backbone_options,
         }
 
     def jobs(self, task: Task, choices: Sequence[Choice] | None = None) -> list[Job]:
@@ -185,7 +211,7 @@ class Experiment:
                 hidden = used.backbone_options.get("hidden")
                 layers = f", {' x '.join(map(str, hidden))}" if hidden else ""
                 if not isinstance(used.backbone, str):
-                    layers = f", {', '.join(used.backbone.values())}"
+                    layers = f", {', '.join(_last_name(one) for one in used.backbone.values())}"
                 settings[run.config.method] = (
                     f"{used.learning_rate:g}, batches of {used.batch_size}{layers}"
                 )
@@ -194,16 +220,45 @@ class Experiment:
         if self.recipe == "paper" and kind == "table":
             name += f", {self.batches} batches"
         if self.backbone is not None:
-            name += f", {self.backbone.rpartition('/')[2]}"
+            name += f", {_last_name(self.backbone)}"
+        if (self.backbone_options or {}).get("frozen"):
+            name += ", frozen"
+        if kind == "table" and self.data is None:
+            name += ", generated data"
         if self.search is not None:
             name += ", searched"
         return {
-            "dataset": self.dataset if self.category is None else f"aes-{self.category}",
+            "dataset": f"aes-{self.category}"
+            if self.actual == "aes" and self.category
+            else self.actual,
             "name": name,
             "data": task.name,
+            "backbone": None if self.backbone is None else _last_name(self.backbone),
             "recipe": self.recipe,
             "batches": self.batches if self.recipe == "paper" and kind == "table" else None,
             "seeds": self.seeds,
             "settings": settings,
             "seconds": sum(run.outcome.get("seconds", 0.0) for run in runs),
+            "longest_run": _longest(runs),
         }
+
+
+def _longest(runs: Sequence[Run]) -> dict[str, float]:
+    """Seconds of the longest run of each method."""
+    longest: dict[str, float] = {}
+    for run in runs:
+        if run.config.role == "method":
+            seconds = round(run.outcome.get("seconds", 0.0), 1)
+            longest[run.config.method] = max(seconds, longest.get(run.config.method, 0.0))
+    return longest
+
+
+def _last_name(backbone: str) -> str:
+    """A backbone without the folders before its name.
+
+    Examples
+    --------
+    >>> _last_name("hf:models/minilm/"), _last_name("timm:resnet34")
+    ('minilm', 'timm:resnet34')
+    """
+    return backbone.rstrip("/").rpartition("/")[2].removeprefix("hf:")

@@ -20,7 +20,7 @@ from echelon.experiments.jobs import Job, check_methods, job, method_parameters,
 from echelon.experiments.tasks import Task
 from echelon.runs import Run
 
-_NESTED = ("settings", "backbone_options", "method_options")
+_NESTED = ("settings", "backbone_options", "method_options", "text_options", "image_options")
 _PROBES = 24
 _PROBE_STEPS = 12
 
@@ -40,7 +40,8 @@ class Search:
         A CSV or Parquet file and its column, ``"fireman"``, or a folder with that partition.
     classes, drop : sequence of str
         As on the command line of ``compare``.
-    group : str, optional
+    group, text, image, image_folder : str, optional
+        As there, too.
     metric : str
         That chooses, on the validation part.
     seeds : int
@@ -61,6 +62,9 @@ class Search:
     classes: Sequence[Any] = ()
     drop: Sequence[str] = ()
     group: str | None = None
+    text: str | None = None
+    image: str | None = None
+    image_folder: str | None = None
     metric: str = "mae"
     seeds: int = 1
     test_seeds: int = 5
@@ -121,8 +125,9 @@ class Search:
     def combinations(self) -> list[dict[str, Any]]:
         """Every combination of the grid, as parameters of the estimator."""
         shared = {"recipe": self.recipe, "backbone": self.backbone, **self.parameters}
-        if self.recipe == "paper":
-            shared.pop("backbone")
+        shared |= {k: v for k, v in (("text", self.text), ("image", self.image)) if v is not None}
+        if self.recipe == "paper" and self.backbone == "mlp":
+            shared.pop("backbone")  # the recipe has its own
         return [
             _with(shared, dict(zip(self.grid, values, strict=True)))
             for values in itertools.product(*self.grid.values())

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from echelon.data.friedman import fitted_probabilities, make_friedman
 from echelon.data.labels import Labels
-from echelon.data.pictures import make_discs
-from echelon.data.published import Partition
+from echelon.data.pictures import load_digits, make_discs
+from echelon.data.published import Partition, three_parts
 from echelon.data.reviews import make_reviews
 from echelon.data.splits import hold_out
 from echelon.data.tables import TableSchema, read_table
@@ -178,6 +178,25 @@ def generated_pictures(data_seed: int = 0) -> Task:
     floor = parts["test"].bayes_probabilities
     partition = Partition("discs (generated)", frames, ranks, (1, 2, 3, 4, 5), image="picture")
     return partition_task(partition, floor=floor, details={"data_seed": data_seed})
+
+
+def digits_task() -> Task:
+    """The handwritten digits that scikit-learn brings, in the shares of the paper: 75, 5 and 20 %.
+
+    The seed of the division is fixed, as in the paper's own data.
+    """
+    pictures, ranks = load_digits()
+    frame = pd.DataFrame({"picture": list(pictures)}, dtype=object)
+    rows = three_parts(TableSchema.of(frame, image="picture").read(frame), ranks, seed=0)
+    return partition_task(
+        Partition(
+            "digits",
+            {part: frame.iloc[index].reset_index(drop=True) for part, index in rows.items()},
+            {part: ranks[index] for part, index in rows.items()},
+            tuple(range(10)),
+            image="picture",
+        )
+    )
 
 
 def partition_task(

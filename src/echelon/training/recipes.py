@@ -71,11 +71,24 @@ _PAPER_LSTM: Mapping[str, Any] = {
     "embedding": 128, "hidden": 256, "pooling": "last", "dropout": 0.0, "word_dropout": 0.0,
 }  # fmt: skip
 
-# By what leads: an LSTM, a pretrained text encoder, tuned or frozen, or images; see docs/log.md.
-_MEDIA_EPOCHS = {"lstm": 8, "hf": 3, "frozen": 20, "resnet": 20, "timm": 20}
-_MEDIA_BATCH = {"lstm": 32, "hf": 32, "frozen": 64, "resnet": 64, "timm": 32}
-_MEDIA_RATE = {"lstm": 2e-3, "hf": 1e-3, "frozen": 2e-3, "resnet": 4e-3, "timm": 1e-3}
-_MEDIA_DECAY = {"lstm": 0.01, "hf": 0.01, "frozen": 0.01, "resnet": 0.05, "timm": 0.05}
+
+@dataclass(frozen=True)
+class _Pace:
+    """How a network that reads texts or images is trained."""
+
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    weight_decay: float
+
+
+_PACES: Mapping[str, _Pace] = {  # see docs/log.md
+    "lstm": _Pace(8, 32, 2e-3, 0.01),
+    "hf": _Pace(3, 32, 1e-3, 0.01),
+    "frozen": _Pace(20, 64, 2e-3, 0.01),
+    "resnet": _Pace(20, 64, 4e-3, 0.05),
+    "timm": _Pace(20, 32, 1e-3, 0.05),
+}
 _MIN_MEDIA_STEPS = 600
 
 # Rows below which those held out are missed, so that the network is refitted; see docs/log.md.
@@ -186,16 +199,17 @@ def media_settings(
 ) -> Settings:
     """The settings of a recipe for rows that hold texts or images."""
     kind = _leading(backbone, given.get("backbone_options") or {})
-    base = _default("mlp", num_rows, given.get("batch_size", _MEDIA_BATCH[kind]))
-    epochs = _MEDIA_EPOCHS[kind]
+    pace = _PACES[kind]
+    base = _default("mlp", num_rows, given.get("batch_size", pace.batch_size))
+    epochs = pace.epochs
     steps = max(1, math.ceil(num_rows / base.batch_size))
     if kind != "hf":  # few rows need more passes, but a pretrained encoder forgets in them
         epochs = min(100, max(epochs, math.ceil(_MIN_MEDIA_STEPS / steps)))
     settings = replace(
         base,
         max_epochs=epochs,
-        learning_rate=_MEDIA_RATE[kind],
-        weight_decay=_MEDIA_DECAY[kind],
+        learning_rate=pace.learning_rate,
+        weight_decay=pace.weight_decay,
         backbone=dict(backbone),
         refit=False,  # twice the time is too much for what it brings here
         average=0.0,
@@ -203,7 +217,7 @@ def media_settings(
     )
     if recipe == "default":
         return settings
-    rate, batch_size = _PAPER_MEDIA["text" if kind in ("lstm", "hf", "frozen") else "image"][
+    rate, batch_size = _PAPER_MEDIA["image" if kind in ("resnet", "timm") else "text"][
         method if method in _PAPER_BEST else "corn"
     ]
     return replace(
