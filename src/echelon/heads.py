@@ -110,6 +110,8 @@ class CutpointHead(nn.Module):
     tensor([-1.0986,  0.0000,  1.0986])
     """
 
+    thresholds = ("first_cutpoint", "steps")
+
     def __init__(
         self,
         in_features: int,
@@ -168,6 +170,8 @@ class RegressionHead(nn.Module):
     >>> RegressionHead(8, num_classes=5)(torch.zeros(2, 8))[0]
     tensor([2.0000, 0.3466], grad_fn=<SelectBackward0>)
     """
+
+    thresholds = ("value.bias", "log_sigma")
 
     def __init__(
         self,

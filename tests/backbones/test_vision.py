@@ -56,3 +56,25 @@ def test_a_hostile_file_of_weights_runs_nothing(tmp_path: Path) -> None:
     (tmp_path / "evil.pt").write_bytes(pickle.dumps(Evil()))
     with pytest.raises(ValueError, match=r"evil.pt cannot be read"):
         TimmBackbone("resnet18", **SCALE, **NARROW, weights=tmp_path / "evil.pt")
+
+
+def test_the_way_around_is_a_convolution_with_a_stride() -> None:
+    torch.manual_seed(0)
+    network = SmallResNet(**SCALE, widths=(4, 8), blocks=1).eval()
+    block = network.layers[1]
+    x = torch.randn(3, 4, 9, 8)
+    strided = torch.nn.functional.conv2d(x, block.around[0].weight, stride=2)
+    torch.testing.assert_close(block.around[0](x[:, :, ::2, ::2]), strided)
+
+
+def test_narrow_networks_learn_from_odd_batches_with_two_threads() -> None:
+    """A convolution of size one with a stride would end the process here."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        network = SmallResNet(**SCALE, widths=(4, 8))
+        for _ in range(20):
+            network(pixels(11, 12)).square().sum().backward()
+        assert all(torch.isfinite(one.grad).all() for one in network.parameters())
+    finally:
+        torch.set_num_threads(before)
