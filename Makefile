@@ -8,11 +8,11 @@ READY := $(VENV)/.ready
 # No test or example may fetch anything.
 export HF_HUB_OFFLINE := 1
 # The tests' tensors are small: a second thread costs more than it gives, and spins while it waits.
-test test-slow: export OMP_NUM_THREADS ?= 1
-test test-slow: export OMP_WAIT_POLICY ?= PASSIVE
+test test-slow test-vision: export OMP_NUM_THREADS ?= 1
+test test-slow test-vision: export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format bench clean
+.PHONY: help setup demo test test-vision test-slow lint format bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -29,6 +29,9 @@ demo: $(READY) ## fit, evaluate and predict on generated data, and write a page 
 
 test: $(READY) ## run the tests, the doctests and the code of the README
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-vision: $(READY) ## export every method with ResNet34 and VGG16 to ONNX, from pixels
+	$(BIN)/python -m pytest -n 2 tests/slow/test_vision_onnx.py
 
 test-slow: test ## run the long tests too
 	$(BIN)/python -m pytest tests/slow

@@ -1,6 +1,7 @@
 """The loop: checkpoints that lead to the same bits, published batches, and its errors."""
 
 import copy
+import math
 import os
 import signal
 import subprocess
@@ -60,7 +61,7 @@ def test_a_killed_fit_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     whole = tmp_path / "whole.echelon"
     finish(tmp_path / "a", whole)
     killed, out = 0, tmp_path / "resumed.echelon"
-    for wait in (0.05, 0.3, 0.6):
+    for wait in (0.05, 0.5):
         with start(tmp_path / "b", out) as process:
             process.stdout.readline()  # imports are done
             checkpoint = tmp_path / "b" / "checkpoint.safetensors"
@@ -183,7 +184,8 @@ def test_recipes_of_texts_and_images(backbone, options, recipe: str) -> None:
     few, many = (make_settings(recipe, "corn", backbone, n, options) for n in (300, 30_000))
     assert few.backbone == backbone
     assert not few.refit
-    assert few.max_epochs >= many.max_epochs >= 3
+    assert few.max_epochs >= many.max_epochs >= 2
+    assert few.max_epochs * math.ceil(300 / few.batch_size) >= 200  # steps
     changed = make_settings(recipe, "ce", backbone, 300, {**options, "max_epochs": 7})
     assert changed.max_epochs == 7
     if recipe == "paper":

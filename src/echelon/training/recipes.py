@@ -80,16 +80,16 @@ class _Pace:
     batch_size: int
     learning_rate: float
     weight_decay: float
+    min_steps: int = 600  # few rows need more passes
 
 
 _PACES: Mapping[str, _Pace] = {  # see docs/log.md
     "lstm": _Pace(8, 32, 2e-3, 0.01),
-    "hf": _Pace(3, 32, 1e-3, 0.01),
+    "hf": _Pace(2, 32, 1e-3, 0.01, min_steps=200),  # in more it forgets what it knew
     "frozen": _Pace(20, 64, 2e-3, 0.01),
     "resnet": _Pace(20, 64, 4e-3, 0.05),
     "timm": _Pace(20, 32, 1e-3, 0.05),
 }
-_MIN_MEDIA_STEPS = 600
 
 # Rows below which those held out are missed, so that the network is refitted; see docs/log.md.
 _REFIT_BELOW = 10_000
@@ -201,10 +201,8 @@ def media_settings(
     kind = _leading(backbone, given.get("backbone_options") or {})
     pace = _PACES[kind]
     base = _default("mlp", num_rows, given.get("batch_size", pace.batch_size))
-    epochs = pace.epochs
     steps = max(1, math.ceil(num_rows / base.batch_size))
-    if kind != "hf":  # few rows need more passes, but a pretrained encoder forgets in them
-        epochs = min(100, max(epochs, math.ceil(_MIN_MEDIA_STEPS / steps)))
+    epochs = min(100, max(pace.epochs, math.ceil(pace.min_steps / steps)))
     settings = replace(
         base,
         max_epochs=epochs,
