@@ -6,7 +6,8 @@ do not depend on the rows that it was batched with.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import torch
@@ -170,9 +171,10 @@ class PretrainedText(nn.Module):
                 for one in _ATTENTION_DROPOUT:
                     if hasattr(found, one):
                         setattr(found, one, 0.0)
-                encoder = model.from_pretrained(
-                    name, config=found, attn_implementation="eager"
-                ).float()
+                with _without_bars():
+                    encoder = model.from_pretrained(
+                        name, config=found, attn_implementation="eager"
+                    ).float()
             except (OSError, ValueError) as error:
                 reason = str(error).strip().split("\n")[0]
                 raise ValueError(
@@ -221,3 +223,18 @@ class PretrainedText(nn.Module):
             * self.layer_decay ** (top - depths.get(name, 0 if "embedding" in name else top))
             for name in names
         }
+
+
+@contextmanager
+def _without_bars() -> Iterator[None]:
+    """Keep transformers' own progress bars out of ours."""
+    from transformers.utils import logging
+
+    bars: Any = logging
+    shown = bars.is_progress_bar_enabled()
+    bars.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            bars.enable_progress_bar()
