@@ -306,3 +306,32 @@ def test_what_is_refused(mixed, options, message: str) -> None:
     frame, ranks = mixed
     with pytest.raises(ValueError, match=message):
         OrdinalClassifier(**QUICK, **options).fit(frame, ranks)
+
+
+def test_odd_shapes_of_texts(mixed) -> None:
+    frame, ranks = mixed
+    texts = [float("nan"), *frame["review"][1:]]
+    made = OrdinalClassifier(backbone="lstm", backbone_options=SMALL["text"], **QUICK)
+    expected = made.fit(texts, ranks).predict_proba(texts)
+    as_strings = pd.Series(texts, name="review").convert_dtypes().to_frame()
+    other = OrdinalClassifier(
+        text="review", backbone_options=SMALL["text"], backbone="lstm", **QUICK
+    )
+    np.testing.assert_array_equal(other.fit(as_strings, ranks).predict_proba(as_strings), expected)
+    with pytest.raises(ValueError, match="several columns named 'review'"):
+        other.predict(pd.concat([as_strings, as_strings], axis=1))
+    with pytest.raises(ValueError, match="cannot hold both texts and images"):
+        OrdinalClassifier(text="review", image="review").fit(frame, ranks)
+
+
+def test_short_texts_as_onnx(mixed, tmp_path: Path) -> None:
+    frame, ranks = mixed
+    made = OrdinalClassifier(
+        backbone="lstm", text_options={"max_tokens": 3}, backbone_options=SMALL["text"], **QUICK
+    ).fit(frame["review"], ranks)
+    made.export_onnx(tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    tokens = made.readers_.tokenizer.encode(frame["review"][:5]).take(np.arange(5)).numpy()
+    (name,) = (one.name for one in session.get_inputs())
+    found = session.run(["probabilities"], {name: tokens})[0]
+    np.testing.assert_allclose(found, made.predict_proba(frame["review"][:5]), atol=1e-5)

@@ -89,9 +89,11 @@ def _export_core(model: Any) -> Any:
         example["codes"] = torch.zeros(3, len(model.schema_.categorical), dtype=torch.int64)
         shapes = {"numbers": {0: rows}, "codes": {0: rows}}
     if "text" in model.schema_.parts:
-        longest = torch.export.Dim("tokens", min=1, max=model.readers_.tokenizer.max_tokens)
-        example["text"] = torch.ones(3, 7, dtype=torch.int64)
-        shapes["text"] = {0: rows, 1: longest}
+        most = model.readers_.tokenizer.max_tokens
+        example["text"] = torch.ones(3, min(7, most), dtype=torch.int64)
+        shapes["text"] = {0: rows}
+        if most > 1:
+            shapes["text"][1] = torch.export.Dim("tokens", min=1, max=most)
     if "image" in model.schema_.parts:
         size = model.readers_.pictures.crop
         example["image"] = torch.zeros(3, 3, size, size, dtype=torch.uint8)

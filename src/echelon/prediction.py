@@ -51,6 +51,11 @@ class CurvePredictor:
         raise NotImplementedError
 
     @property
+    def media_columns(self) -> list[str]:
+        """The columns that hold texts or images."""
+        return [one for one in (self.text_column, self.image_column) if one is not None]
+
+    @property
     def text_column(self) -> str | None:
         """The column that holds texts, of a fitted model."""
         return next((column.name for column in self.schema_.of_kind("text")), None)

@@ -24,6 +24,7 @@ import torch
 from numpy.typing import NDArray
 
 from echelon._version import __version__
+from echelon.data.texts import plain_text
 
 _DOCUMENTS = ("config", "environment", "history", "metrics", "outcome")
 _ARRAYS = "predictions.npz"
@@ -242,7 +243,9 @@ def row_cells(frame: Any, text: str | None, image: str | None) -> dict[str, NDAr
     """
     cells: dict[str, NDArray[Any]] = {}
     if text is not None and text in frame:
-        cells["text"] = np.array([str(cell)[:_TEXT_LENGTH] for cell in frame[text]], dtype=np.str_)
+        cells["text"] = np.array(
+            [plain_text(cell)[:_TEXT_LENGTH] for cell in frame[text]], dtype=np.str_
+        )
     if image is not None and image in frame:
         pictures = list(frame[image])
         if all(isinstance(cell, (str, Path)) for cell in pictures):

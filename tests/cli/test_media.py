@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import echelon
 from echelon.cli.main import app
+from echelon.experiments import Experiment, Search
 from echelon.runs import read_run, read_runs
 from tests.media import mixed_table
 
@@ -146,3 +147,46 @@ def test_a_grid_on_texts(folder: Path) -> None:
     assert {run["method"] for run in found["runs"]} == {
         "corn", "constant", "clm linear", "bag of words",
     }  # fmt: skip
+
+
+def test_rows_of_one_name_keep_their_predictions_apart(folder: Path) -> None:
+    frame = pd.read_csv("table.csv").drop(columns=["review", "size", "kind"])
+    run("fit", "table.csv", "--target", "stars", "--image", "picture", "--drop",
+        "review,size,kind", "--out", "m", *QUICK)  # fmt: skip
+    frame["picture"] = [str(folder / one) for one in frame["picture"]]
+    frame.loc[0, "picture"] = "none.png"
+    frame.head(3).set_axis([0, 0, 1]).to_parquet("new.parquet")
+    run("predict", "m", "new.parquet", "--out", "p.csv", "--on-broken", "skip", "--json")
+    assert pd.read_csv("p.csv")["prediction"].isna().tolist() == [True, False, False]
+    frame.head(1).to_csv("one.csv", index=False)  # nothing to predict at all
+    found = run("predict", "m", "one.csv", "--out", "p.csv", "--on-broken", "skip", "--json")
+    assert (found["rows"], found["skipped"]) == (1, 1)
+    empty = pd.read_csv("p.csv", skip_blank_lines=False)
+    assert empty.columns[0] == "prediction"
+    assert len(empty) == 1
+    for command in (("predict", "--out", "p.csv"), ("evaluate", "--target", "stars")):
+        asked = (command[0], "m", "table.csv", *command[1:], "--on-broken", "skip")
+        pd.read_csv("table.csv").drop(columns="picture").to_csv("without.csv", index=False)
+        result = CliRunner().invoke(app, [*asked[:2], "without.csv", *asked[3:]])
+        assert "lacks the column 'picture'" in str(result.exception)
+
+
+def test_texts_stay_as_they_stand_in_the_file(folder: Path) -> None:
+    codes = {"text": ["007", "None", "", "NA", "5"] * 8, "stars": [1, 2, 3, 1, 2] * 8}
+    pd.DataFrame({**codes, "number": range(40)}).to_csv("codes.csv", index=False)
+    run("fit", "codes.csv", "--target", "stars", "--text", "text", "--out", "m", *QUICK)
+    words = echelon.load("m").readers_.tokenizer.words
+    assert sorted(words) == ["007", "5", "na", "none"]
+    new = pd.DataFrame({"text": ["007", "5"], "number": [1, 2]})
+    new.to_csv("new.csv", index=False)
+    run("predict", "m", "new.csv", "--out", "p.csv", "--json")
+    expected = echelon.load("m").predict_proba(new)
+    np.testing.assert_allclose(pd.read_csv("p.csv").iloc[:, 1:], expected, rtol=1e-4)
+
+
+def test_a_search_for_the_settings_of_reviews_reads_them_as_texts(folder: Path) -> None:
+    search = Search.of({"grid": {"learning_rate": [0.01]}, "methods": ["corn"]})
+    asked = Experiment("reviews", recipe="default", methods=["corn"], search=search)
+    (job,) = asked.search.jobs(asked.task())
+    assert job.config.parameters["text"] == "review"
+    assert job.config.parameters["backbone"] == "lstm"

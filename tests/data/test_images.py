@@ -204,3 +204,35 @@ def test_an_error_in_a_worker_is_raised_where_it_is_awaited() -> None:
     assert [next(made), next(made)] == [0, 1]
     with pytest.raises(BrokenImageError, match="number 2"):
         next(made)
+
+
+def test_sixteen_bits_have_one_scale(tmp_path: Path) -> None:
+    for top in (200, 255, 256, 65_535):
+        grey = np.full((4, 4), top, dtype=np.uint16)
+        Image.fromarray(grey).save(tmp_path / f"{top}.png")
+        expected = round(top / 65_535 * 255)
+        for cell in (str(tmp_path / f"{top}.png"), grey):
+            assert np.asarray(open_picture(cell)).max() == expected
+    Image.fromarray(np.full((3, 3), 0.5, dtype=np.float32)).save(tmp_path / "f.tiff")
+    assert np.asarray(open_picture(tmp_path / "f.tiff")).max() == 128
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        (np.array([[0, 300]]), "from 0 to 255 .* got 0 to 300"),
+        (np.array([[-1, 3]]), "got -1 to 3"),
+        (np.zeros((0, 3)), r"must hold numbers; got \(0, 3\)"),
+        (np.array([["a"]]), "must hold numbers"),
+        (3, "of type int is no path"),
+    ],
+)
+def test_cells_that_are_broken(cell, message: str) -> None:
+    with pytest.raises(BrokenImageError, match=message):
+        open_picture(cell)
+
+
+def test_the_usual_size_decides_and_not_that_of_the_first() -> None:
+    cells = np.empty(5, dtype=object)
+    cells[:] = [np.zeros((n, n), dtype=np.uint8) for n in (2, 20, 20, 24, 20)]
+    assert small_pictures(cells).resize == 20

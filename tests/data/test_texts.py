@@ -1,6 +1,7 @@
 """Texts as people write them, and the token ids they become."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from echelon.data.texts import (
     UNKNOWN,
     TokenLists,
     WordTokenizer,
+    plain_text,
     rebuild_tokenizer,
     split_words,
 )
@@ -28,7 +30,7 @@ def ids(tokenizer: WordTokenizer, text) -> list[int]:
         ("I ❤️ it 👍🏽", ["i", "❤", "️", "it", "👍", "🏽"]),
         ("ﬁne １２", ["fine", "12"]),  # noqa: RUF001
         ("naïve Straße", ["naïve", "straße"]),
-        ("线上课程", ["线上课程"]),
+        ("线上课程", ["线", "上", "课", "程"]),
         ("  \n\t ", []),
         ("", []),
         (None, []),
@@ -93,3 +95,13 @@ def test_what_is_refused() -> None:
         WordTokenizer.of(["a"], max_tokens=0)
     with pytest.raises(ValueError, match="no tokenizer of the kind 'other'"):
         rebuild_tokenizer({"kind": "other"})
+
+
+def test_cells_of_any_kind_are_texts() -> None:
+    found = [plain_text(cell) for cell in (pd.NA, None, float("nan"), pd.NaT, 5, 5.0, 0.5, "a")]
+    assert found == ["", "", "", "", "5", "5", "0.5", "a"]
+
+
+def test_scripts_without_spaces_have_a_token_for_each_letter() -> None:
+    assert split_words("很好! bien sûr") == ["很", "好", "!", "bien", "sûr"]
+    assert split_words("abc漢字def") == ["abc", "漢", "字", "def"]

@@ -8,6 +8,7 @@ import pytest
 
 from echelon.data import make_friedman
 from echelon.experiments import Executor, compare_methods, generated_task, table_task
+from echelon.experiments.jobs import baseline_jobs
 from echelon.runs import read_runs
 from tests.media import mixed_table
 
@@ -131,3 +132,12 @@ def test_texts_without_a_common_word(tmp_path: Path) -> None:
         for name in ("bag of words", "constant")
     )
     np.testing.assert_array_equal(bag, constant)
+
+
+def test_missing_texts_do_not_spoil_the_bag_of_words(tmp_path: Path) -> None:
+    frame, ranks = mixed_table(80)
+    frame.loc[[0, 5], "review"] = [None, np.nan]
+    made = table_task("reviews", frame[["size", "review"]], ranks, text="review")
+    bag = next(one for one in baseline_jobs(made, command="compare", parameters={})
+               if one.config.method == "bag of words")  # fmt: skip
+    assert bag.run().metrics["mae"] < 0.2

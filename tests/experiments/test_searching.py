@@ -22,7 +22,7 @@ def task(small_frame):
 def test_the_papers_grid_in_under_30_lines(task) -> None:
     assert len(PAPER_GRID.read_text().splitlines()) < 30
     search = Search.read(PAPER_GRID)
-    combinations = search.combinations()
+    combinations = search.combinations(task)
     assert len(combinations) == 6 * 6 * 20
     assert len({repr(one) for one in combinations}) == 720
     assert combinations[0] == {

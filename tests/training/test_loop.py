@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from lightning_fabric import Fabric
@@ -205,3 +206,15 @@ def test_the_thresholds_of_a_head_are_free_of_decay_unless_asked() -> None:
         largest[is_decayed] = model.network_.head.bias.abs().max().item()
     assert largest[True] < 2.71  # where they start, the log-odds of 15 : 1
     assert largest[False] > largest[True] + 1
+
+
+def test_what_is_given_stands_over_the_recipe_and_erases_nothing() -> None:
+    frame = pd.DataFrame({"r": ["a text", "another"]})
+    model = OrdinalClassifier(backbone="lstm", recipe="paper", text="r")
+    assert model.training_settings(frame).backbone_options["text"]["hidden"] == 256
+    model.set_params(backbone_options={"dropout": 0.3})
+    options = model.training_settings(frame).backbone_options["text"]
+    assert (options["hidden"], options["dropout"]) == (256, 0.3)
+    given = {"image_options": {"size": 112}}
+    settings = make_settings("paper", "corn", {"image": "timm:resnet34"}, 300, given)
+    assert settings.image_options == {"preprocessing": "paper", "size": 112}

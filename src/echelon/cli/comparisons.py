@@ -144,7 +144,7 @@ def read_tasks(
 
     if target is None:
         raise ValueError("--target is needed: the column to predict")
-    frame = read_table(path)
+    frame = read_table(path, as_text=[name for name in (text, image) if name is not None])
     special = [name for name in (target, group) if name is not None]
     media = [name for name in (text, image) if name is not None]
     for name in (*special, *drop, *media):

@@ -97,7 +97,7 @@ def fit(
         raise ValueError(f"the folder {out.parent} does not exist")
     if calibrate is not None:
         require_kind(calibrate)
-    frame = read_table(data)
+    frame = read_table(data, as_text=[name for name in (text, image) if name is not None])
     dropped = split_names(drop)
     special = [name for name in (target, weight, group) if name is not None]
     media = [name for name in (text, image) if name is not None]
@@ -108,6 +108,8 @@ def fit(
             raise ValueError(f"the column {name!r} cannot be both a text or image and left out")
     frame = locate_images(frame, image, data, image_folder)
     frame, skipped = without_broken_images(frame, image, on_broken)
+    if not len(frame):
+        raise ValueError(f"none of the {skipped:,} images can be read")
     features = frame.drop(columns=list({*special, *dropped}))
     given = typed_classes(split_names(classes), frame[target]) if classes else None
     # Of all rows, as a class may be among the held-out ones alone.
@@ -209,23 +211,26 @@ def predict(
     if coverage is None and fitted.conformal_ is not None:
         coverage = 0.9
     image = fitted.image_column
+    given = ["prediction", *(("lower", "upper") if coverage is not None else ())]
     rows = skipped = 0
     partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
     try:
         with open(partial, "w", newline="", encoding="utf-8") as stream:
-            for part in parts(data):
+            for one in parts(data, fitted.media_columns):
+                part = one.reset_index(drop=True)  # a Parquet file may bring rows of one name
                 located = locate_images(part, image, data, image_folder)
                 readable, unread = without_broken_images(located, image, on_broken)
-                curve = fitted.predict_curve(readable)
-                probabilities = curve.probabilities.double().cpu().numpy()
-                table = pd.DataFrame(probabilities, columns=columns, index=readable.index)
-                table.insert(0, "prediction", fitted.label(curve, chosen))
-                if coverage is not None:
+                table = pd.DataFrame(columns=given + columns)
+                if len(readable):
+                    curve = fitted.predict_curve(readable)
+                    probabilities = curve.probabilities.double().cpu().numpy()
+                    table = pd.DataFrame(probabilities, columns=columns, index=readable.index)
+                    table.insert(0, "prediction", fitted.label(curve, chosen))
+                if len(readable) and coverage is not None:
                     ends = fitted.interval_ranks(probabilities, coverage)
                     for i, name in enumerate(("lower", "upper")):
                         table.insert(1 + i, name, fitted.labels_.from_ranks(ends[:, i]))
                 if unread:  # as objects, labels that are whole numbers stay such beside empty cells
-                    given = [name for name in table.columns if name not in columns]
                     table = table.astype(dict.fromkeys(given, object)).reindex(part.index)
                 if data.is_dir():
                     table.insert(0, image, part[image])
@@ -267,10 +272,12 @@ def evaluate(
     from echelon.runs import Run, RunConfig, row_cells, write_run
 
     fitted = load(model)
-    frame = read_table(data)
+    frame = read_table(data, as_text=fitted.media_columns)
     require_column(frame, target, data)
     frame = locate_images(frame, fitted.image_column, data, image_folder)
     frame, skipped = without_broken_images(frame, fitted.image_column, on_broken)
+    if not len(frame):
+        raise ValueError(f"none of the {skipped:,} images can be read")
     truth = fitted.labels_.to_ranks(frame[target])
     curve = fitted.predict_curve(frame.drop(columns=[target]))
     predicted = curve.label(fitted.decision_rule(read_decision(decision))).cpu().numpy()

@@ -92,7 +92,8 @@ def reproduce(
         seeds=seeds, search=grid, max_epochs=max_epochs, threads=threads,
     )  # fmt: skip
     task = experiment.task()
-    jobs = experiment.jobs(task) + ([] if grid is None else grid.jobs(task, threads))
+    searched = experiment.search
+    jobs = experiment.jobs(task) + ([] if searched is None else searched.jobs(task, threads))
     if dry_run:
         say_time(jobs, out, workers, as_json)
         return

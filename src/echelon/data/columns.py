@@ -143,8 +143,10 @@ def single_column(table: Any, name: str) -> Any:
     if isinstance(table, (pd.DataFrame, str)) or hasattr(table, "toarray"):
         return table
     is_pictures = isinstance(table, np.ndarray) and table.ndim in (3, 4)
-    is_list = isinstance(table, (list, tuple)) and not any(
-        isinstance(cell, (list, tuple, int, float)) for cell in table[:1]
+    # a list of numbers alone may be meant as anything, but texts may have missing ones among them
+    is_list = isinstance(table, (list, tuple)) and not (
+        any(isinstance(cell, (list, tuple)) for cell in table[:1])
+        or all(isinstance(cell, (int, float)) for cell in table)
     )
     if is_pictures or is_list or (isinstance(table, np.ndarray) and table.ndim == 1):
         cells = np.empty(len(table), dtype=object)

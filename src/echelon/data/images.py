@@ -13,6 +13,7 @@ The rules:
 """
 
 import math
+import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -28,6 +29,8 @@ MAX_PIXELS = 80_000_000  # below what makes Pillow itself warn
 NEEDS_VISION = "images need the extra `vision`: pip install 'echelon[vision]'"
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
+_TOP_16 = 65_535
+_MEASURED = 32  # pictures that decide on a size
 _LARGEST_SMALL = 64  # pixels a side up to which pictures are taken as they are
 _KEPT_BYTES = 512 * 2**20  # of decoded pictures that are kept between epochs
 _RESAMPLING = ("nearest", "bilinear", "bicubic", "lanczos")
@@ -125,12 +128,15 @@ def timm_pictures(name: str, **changed: Any) -> PictureSettings:
 
 
 def small_pictures(cells: NDArray[Any], **changed: Any) -> PictureSettings:
-    """Pictures at their own size, up to 64 pixels a side, moved a little in training.
+    """Pictures at their usual size, up to 64 pixels a side, moved a little in training.
 
     They are not mirrored: what left and right mean is not known.
     """
-    width, height = open_picture(cells[0]).size
-    size = int(changed.pop("size", 0)) or min(_LARGEST_SMALL, max(width, height))
+    size = int(changed.pop("size", 0))
+    if not size:
+        some = cells[np.linspace(0, len(cells) - 1, min(_MEASURED, len(cells))).astype(int)]
+        usual = int(np.median([max(open_picture(cell).size) for cell in some]))
+        size = min(_LARGEST_SMALL, usual)
     return _changed(PictureSettings(size, size, pad=max(1, size // 8)), changed)
 
 
@@ -166,6 +172,8 @@ def open_picture(cell: Any) -> Any:
     try:
         if isinstance(cell, Image.Image):
             return _to_rgb(ImageOps.exif_transpose(_loaded(cell, cell)))
+        if not isinstance(cell, (str, os.PathLike)):  # a number would be an open file's
+            raise BrokenImageError(f"image {_named(cell)} is no path, array or picture")
         with open(cell, "rb") as stream, Image.open(stream) as opened:
             return _to_rgb(ImageOps.exif_transpose(_loaded(opened, cell)))
     except BrokenImageError:
@@ -195,10 +203,13 @@ def _named(cell: Any) -> str:
 def _to_rgb(picture: Any) -> Any:
     from PIL import Image
 
-    if picture.mode.startswith("I"):  # 16 or 32 bits of grey
+    if picture.mode == "F":
+        return _of_array(np.asarray(picture))
+    if picture.mode.startswith("I"):  # 16 bits of grey, also where Pillow opens them as 32
         values = np.asarray(picture, dtype=np.float64)
-        top = 65535.0 if values.max(initial=0) > 255 else 255.0
-        return Image.fromarray((values / top * 255).clip(0, 255).astype(np.uint8)).convert("RGB")
+        if values.size and not (values.min() >= 0 and values.max() <= _TOP_16):
+            raise BrokenImageError("an image of 32 bits must run from 0 to 65,535")
+        return Image.fromarray((values / _TOP_16 * 255).round().astype(np.uint8)).convert("RGB")
     if picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info:
         opaque = picture.convert("RGBA")
         white = Image.new("RGBA", opaque.size, (255, 255, 255, 255))
@@ -213,12 +224,23 @@ def _of_array(array: NDArray[Any]) -> Any:
         raise BrokenImageError(
             f"an image array must be (h, w), (h, w, 3) or (h, w, 4); got {array.shape}"
         )
+    if array.size == 0 or array.dtype.kind not in "biuf":
+        raise BrokenImageError(
+            f"an image array must hold numbers; got {array.shape} of {array.dtype}"
+        )
     if array.dtype.kind == "f":
         if not (np.isfinite(array).all() and array.min() >= 0 and array.max() <= 1):
             raise BrokenImageError("an image array of floats must run from 0 to 1")
         array = np.round(array * 255)
     elif array.dtype.kind == "b":
         array = array * 255
+    elif array.dtype == np.uint16:
+        array = np.round(array / (_TOP_16 / 255))
+    elif array.min() < 0 or array.max() > 255:
+        raise BrokenImageError(
+            f"an image array of whole numbers must run from 0 to 255 (uint16: to 65,535); got "
+            f"{array.min()} to {array.max()}"
+        )
     values = array.astype(np.uint8)
     return _to_rgb(Image.fromarray(values[..., 0] if values.shape[2:] == (1,) else values))
 

@@ -7,6 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from echelon.data.tables import RawTable
+from echelon.data.texts import split_words
 
 _PHRASE_WORDS = 8
 
@@ -110,7 +111,8 @@ def _units(table: RawTable, groups: Any) -> NDArray[np.int64]:
             raise ValueError(f"groups must have {len(table)} values, one a row; got {len(given)}")
         ties.append(given)
     if table.texts is not None:
-        short = np.array([len(text.split()) < _PHRASE_WORDS for text in table.texts])
+        counts = [sum(w[0].isalnum() for w in split_words(text)) for text in table.texts]
+        short = np.array(counts) < _PHRASE_WORDS
         ties.append(_same_cells(table.texts, alone=short))
     if table.images is not None:
         ties.append(_same_cells(table.images, alone=np.zeros(len(table), dtype=bool)))

@@ -7,7 +7,7 @@ kept in a `TableSchema`; what its numbers become is decided once too, and kept i
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -38,7 +38,7 @@ from echelon.data.columns import (
 
 __all__ = [
     "KINDS", "MAX_CATEGORIES", "UNKNOWN", "Column", "RawTable", "Scaling", "TableEncoder",
-    "TableSchema", "read_table", "require_pyarrow",
+    "TableSchema", "read_csv", "read_table", "require_pyarrow",
 ]  # fmt: skip
 
 Scaling = Literal["quantile", "standard", "none"]
@@ -46,6 +46,7 @@ Scaling = Literal["quantile", "standard", "none"]
 NUM_KNOTS = 32  # of the quantile scaling
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 
+_MARK = "\0"
 _SCALINGS = ("quantile", "standard", "none")
 
 
@@ -137,6 +138,8 @@ class TableSchema:
         text, image : str, optional
             The column that holds texts, and the one that holds paths of images.
         """
+        if text is not None and text == image:
+            raise ValueError(f"the column {text!r} cannot hold both texts and images")
         asked: dict[str, Kind] = {}
         if text is not None:
             asked[text] = "text"
@@ -155,9 +158,7 @@ class TableSchema:
                 return cls(columns, named=False)
             table = frame_of(array)
             return cls(_decide_all(table, asked), named=False)
-        if table.columns.duplicated().any():
-            twice = table.columns[table.columns.duplicated()].tolist()
-            raise ValueError(f"the table has several columns named {twice[0]!r}; rename them")
+        _refuse_twins(table)
         if table.shape[1] == 0:
             raise ValueError("the table has 0 feature(s) (columns); a minimum of 1 is required")
         if len(table) == 0:
@@ -185,6 +186,7 @@ class TableSchema:
         names = [column.name for column in self.columns]
         if self.named:
             table = table.rename(columns=str)
+            _refuse_twins(table)
             missing = [name for name in names if name not in table.columns]
             if missing:
                 raise ValueError(
@@ -207,6 +209,12 @@ class TableSchema:
             texts_of(table[text[0].name]) if text else None,
             images_of(table[image[0].name]) if image else None,
         )
+
+
+def _refuse_twins(table: pd.DataFrame) -> None:
+    if table.columns.duplicated().any():
+        twice = table.columns[table.columns.duplicated()].tolist()
+        raise ValueError(f"the table has several columns named {twice[0]!r}; rename them")
 
 
 def _decide_all(table: pd.DataFrame, asked: dict[str, Kind]) -> tuple[Column, ...]:
@@ -363,7 +371,7 @@ class TableEncoder(nn.Module):
         return uniform
 
 
-def read_table(path: str | Path) -> pd.DataFrame:
+def read_table(path: str | Path, *, as_text: Sequence[str] = ()) -> pd.DataFrame:
     """A CSV or Parquet file, or a folder of images, as a frame.
 
     Parameters
@@ -371,6 +379,9 @@ def read_table(path: str | Path) -> pd.DataFrame:
     path : str or Path
         ``.parquet`` and ``.pq`` are read as Parquet (extra `parquet`), other files as CSV. A folder
         gives the columns `image`, the path inside it, and `class`: the folder that it is in.
+    as_text : sequence of str
+        Columns whose cells stay as they stand in a CSV file: "007" and "None" are such texts, and
+        an empty cell is an empty one.
     """
     path = Path(path)
     if path.is_dir():
@@ -384,7 +395,7 @@ def read_table(path: str | Path) -> pd.DataFrame:
         except Exception as error:
             raise ValueError(f"{path} is not a readable Parquet file: {error}") from None
     try:
-        frame = pd.read_csv(path, low_memory=False)
+        frame = next(read_csv(path, as_text))
     except pd.errors.EmptyDataError:
         raise ValueError(f"{path} is empty; a header and at least one row are needed") from None
     except (pd.errors.ParserError, UnicodeDecodeError) as error:
@@ -392,6 +403,24 @@ def read_table(path: str | Path) -> pd.DataFrame:
     if len(frame) == 0:
         raise ValueError(f"{path} has a header but no rows")
     return frame
+
+
+def read_csv(
+    path: str | Path, as_text: Sequence[str] = (), chunk_rows: int | None = None
+) -> Iterator[pd.DataFrame]:
+    """A CSV file, at once or so many rows at a time; some columns as :func:`read_table` says."""
+    # pandas takes "None" for a missing value even in a column of strings; a mark prevents it
+    converters = dict.fromkeys(as_text, _marked)
+    read: Any = pd.read_csv(path, low_memory=False, converters=converters, chunksize=chunk_rows)
+    for frame in [read] if chunk_rows is None else read:
+        for name in as_text:
+            if name in frame:
+                frame[name] = [cell[len(_MARK) :] for cell in frame[name]]
+        yield frame
+
+
+def _marked(cell: str) -> str:
+    return _MARK + cell
 
 
 def _read_folder(folder: Path) -> pd.DataFrame:

@@ -4,7 +4,8 @@ The rules, which hold for training and prediction alike:
 
 - A missing or blank text is one token of its own, so every text has at least one token.
 - Texts are brought to one Unicode form (NFKC) and to lower case. A token is a word, with its
-  apostrophe, or any other single sign: a comma, an emoji.
+  apostrophe, or any other single sign: a comma, an emoji, a letter of a script that puts no
+  spaces between words.
 - Words that fewer than `min_count` training texts hold, words longer than 40 letters and words
   never seen share one token, the unknown.
 - Of a text with more than `max_tokens` tokens, the first and the last halves are kept: a review
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -29,7 +31,10 @@ PADDING = -1  # behind the end of a text
 UNKNOWN, EMPTY = 0, 1  # ids before those of the words
 _NUM_SPECIAL = 2
 _LONGEST_WORD = 40
-_TOKEN = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")  # noqa: RUF001
+# Scripts that put no spaces between words: Chinese, Japanese, Thai, Lao, Khmer, Burmese.
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_LETTERS = rf"(?:(?![{_UNSPACED}])\w)+"
+_TOKEN = re.compile(rf"[{_UNSPACED}]|{_LETTERS}(?:['’]{_LETTERS})*|[^\w\s]")  # noqa: RUF001
 
 
 @dataclass(frozen=True)
@@ -225,8 +230,10 @@ def plain_text(value: Any) -> str:
     """A cell as a text: empty where it is missing."""
     if isinstance(value, str):
         return value
-    if value is None or value != value:  # None, NaN, or pandas' own
+    if value is None or value is pd.NA or value != value:  # NaN, or a time that is none
         return ""
+    if isinstance(value, float) and value.is_integer():  # a number beside missing ones
+        return str(int(value))
     return str(value)
 
 

@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -246,15 +247,16 @@ def _bag_of_words(task: Task, part: str) -> _Result:
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
 
-    words = TfidfVectorizer(
-        analyzer=_words_and_pairs, min_df=min(2, len(task.ranks)), sublinear_tf=True
+    texts, scored = (
+        [_words_and_pairs(text) for text in frame[task.text]]
+        for frame in (task.features, _scored_rows(task, part))
     )
+    counts = Counter(word for words in texts for word in set(words))
+    if max(counts.values(), default=0) < 2 or len(np.unique(task.ranks)) < 2:
+        return _constant(task, part)  # there is nothing to learn from
+    words = TfidfVectorizer(analyzer=_as_it_is, min_df=2, sublinear_tf=True)
     model = make_pipeline(words, LogisticRegression(C=_WORDS_C, max_iter=1000))
-    try:
-        model.fit(task.features[task.text], task.ranks)
-        known = model.predict_proba(_scored_rows(task, part)[task.text])
-    except ValueError:  # no word stands twice, or there is one class: it is the constant
-        return _constant(task, part)
+    known = model.fit(texts, task.ranks).predict_proba(scored)
     probabilities = np.zeros((len(known), task.labels.num_classes))
     probabilities[:, model.classes_] = known
     return _of_probabilities(probabilities)
@@ -263,6 +265,10 @@ def _bag_of_words(task: Task, part: str) -> _Result:
 def _words_and_pairs(text: Any) -> list[str]:
     words = split_words(text)
     return words + [f"{a} {b}" for a, b in pairwise(words)]
+
+
+def _as_it_is(words: list[str]) -> list[str]:
+    return words
 
 
 def _of_probabilities(probabilities: NDArray[np.float64]) -> _Result:

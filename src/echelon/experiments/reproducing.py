@@ -1,7 +1,7 @@
 """The experiments of the CORN paper: its data, its settings or a search for them, five seeds."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +110,17 @@ class Experiment:
         if self.dataset in EMBEDDED and self.data is not None:
             raise ValueError(f"{self.dataset} needs no data; got {self.data}")
         check_methods(self.methods, self.seeds)
+        if self.search is not None and DATASETS[self.dataset][0] != "table":
+            # a file that names no network of its own searches the experiment's
+            mine = {"max_epochs": self.max_epochs, "backbone_options": self.backbone_options}
+            given = {name: value for name, value in mine.items() if value is not None}
+            named = self.search.backbone
+            found = replace(
+                self.search,
+                backbone=self.parameters["backbone"] if named == "mlp" else named,
+                parameters={**given, **self.search.parameters},
+            )
+            object.__setattr__(self, "search", found)
 
     @property
     def actual(self) -> str:

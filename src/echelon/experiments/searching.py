@@ -122,10 +122,10 @@ class Search:
             if not isinstance(values, (list, tuple)) or not values:
                 raise ValueError(f"grid.{name} must be a list of values; got {values!r}")
 
-    def combinations(self) -> list[dict[str, Any]]:
+    def combinations(self, task: Task) -> list[dict[str, Any]]:
         """Every combination of the grid, as parameters of the estimator."""
         shared = {"recipe": self.recipe, "backbone": self.backbone, **self.parameters}
-        shared |= {k: v for k, v in (("text", self.text), ("image", self.image)) if v is not None}
+        shared |= {k: v for k, v in (("text", task.text), ("image", task.image)) if v is not None}
         if self.recipe == "paper" and self.backbone == "mlp":
             shared.pop("backbone")  # the recipe has its own
         return [
@@ -146,7 +146,7 @@ class Search:
                 threads=threads,
             )
             for spec in dict.fromkeys(self.methods)
-            for combination in self.combinations()
+            for combination in self.combinations(task)
             for seed in range(self.seeds)
         ]
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 RECIPES = ("default", "paper")
+_MAPPINGS = ("backbone_options", "method_options", "text_options", "image_options")
 
 
 @dataclass(frozen=True)
@@ -129,10 +130,19 @@ def make_settings(
         settings = _default(backbone, num_rows, given.get("batch_size"))
     else:
         settings = _paper(method)
-    for name in ("backbone_options", "method_options"):  # what is not given stays the recipe's
+    for name in _MAPPINGS:  # what is not given stays the recipe's
         if name in given:
-            given[name] = {**getattr(settings, name), **given[name]}
+            given[name] = _merged(getattr(settings, name), given[name])
     return _checked(replace(settings, **given))
+
+
+def _merged(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The one with the other over it, also inside those of its values that are mappings."""
+    merged = {**base, **given}
+    for name, value in given.items():
+        if isinstance(value, Mapping) and isinstance(base.get(name), Mapping):
+            merged[name] = _merged(base[name], value)
+    return merged
 
 
 def _default(backbone: str, num_rows: int, batch_size: int | None) -> Settings:
