@@ -82,14 +82,13 @@ class _Pace:
     learning_rate: float
     weight_decay: float
     min_steps: int = 600  # few rows need more passes
-    average: float = 0.0
 
 
 _PACES: Mapping[str, _Pace] = {  # see docs/log.md
     "lstm": _Pace(8, 32, 2e-3, 0.01),
     "hf": _Pace(2, 32, 1e-3, 0.01, min_steps=200),  # in more it forgets what it knew
     "frozen": _Pace(20, 64, 2e-3, 0.01),
-    "resnet": _Pace(20, 64, 2e-3, 0.05, average=0.98),
+    "resnet": _Pace(20, 64, 4e-3, 0.05),
     "timm": _Pace(20, 32, 1e-3, 0.05),
 }
 
@@ -221,7 +220,7 @@ def media_settings(
         weight_decay=pace.weight_decay,
         backbone=dict(backbone),
         refit=False,  # twice the time is too much for what it brings here
-        average=pace.average,
+        average=0.0,
         warm_up=0.1,
     )
     if recipe == "default":
@@ -235,7 +234,6 @@ def media_settings(
         batch_size=batch_size,
         learning_rate=rate,
         weight_decay=0.0,
-        average=0.0,
         metric="rmse",
         clip_norm=None,
         schedule="constant",
