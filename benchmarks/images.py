@@ -26,7 +26,7 @@ from page import environment_line, write_results, write_section
 BATCH = 16
 
 PREAMBLE = """\
-Written by `python benchmarks/images.py --markdown docs/benchmarks.md`.
+Written by `python benchmarks/images.py --batches 8 --markdown docs/benchmarks.md`.
 """
 
 

@@ -33,7 +33,7 @@ from echelon.training.recipes import make_settings
 from page import environment_line, write_results, write_section
 
 PREAMBLE = """\
-Written by `python benchmarks/text.py --fit 3 --markdown docs/benchmarks.md`. The ratio is to a
+Written by `python benchmarks/text.py --rounds 2 --markdown docs/benchmarks.md`. The ratio is to a
 contestant in the same run, best of several rounds in turns.
 """
 
