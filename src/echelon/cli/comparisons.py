@@ -21,8 +21,7 @@ from echelon.cli.launching import (
 )
 from echelon.cli.reading import (
     backbone_options,
-    locate_images,
-    require_column,
+    read_rows,
     split_names,
     typed_classes,
 )
@@ -139,20 +138,12 @@ def read_tasks(
     image_folder: Path | None = None,
 ) -> list[Any]:
     """A table of the user's, divided at random as often as asked."""
-    from echelon.data.tables import read_table
     from echelon.experiments import table_task
 
     if target is None:
         raise ValueError("--target is needed: the column to predict")
-    frame = read_table(path, as_text=[name for name in (text, image) if name is not None])
     special = [name for name in (target, group) if name is not None]
-    media = [name for name in (text, image) if name is not None]
-    for name in (*special, *drop, *media):
-        require_column(frame, name, path)
-    for name in media:
-        if name in (*special, *drop):
-            raise ValueError(f"the column {name!r} cannot be both a text or image and left out")
-    frame = locate_images(frame, image, path, image_folder)
+    frame = read_rows(path, [*special, *drop], text, image, image_folder)
     return [
         table_task(
             path.name,

@@ -28,6 +28,7 @@ from echelon.cli.reading import (
     parts,
     plain,
     read_decision,
+    read_rows,
     remove_checkpoints,
     require_column,
     split_names,
@@ -89,7 +90,6 @@ def fit(
     """
     share_devices(devices)
     from echelon.data.labels import Labels
-    from echelon.data.tables import read_table
     from echelon.estimators import OrdinalClassifier
     from echelon.evaluation.calibration import require_kind
 
@@ -97,16 +97,9 @@ def fit(
         raise ValueError(f"the folder {out.parent} does not exist")
     if calibrate is not None:
         require_kind(calibrate)
-    frame = read_table(data, as_text=[name for name in (text, image) if name is not None])
     dropped = split_names(drop)
     special = [name for name in (target, weight, group) if name is not None]
-    media = [name for name in (text, image) if name is not None]
-    for name in (*special, *dropped, *media):
-        require_column(frame, name, data)
-    for name in media:
-        if name in (*special, *dropped):
-            raise ValueError(f"the column {name!r} cannot be both a text or image and left out")
-    frame = locate_images(frame, image, data, image_folder)
+    frame = read_rows(data, [*special, *dropped], text, image, image_folder)
     frame, skipped = without_broken_images(frame, image, on_broken)
     if not len(frame):
         raise ValueError(f"none of the {skipped:,} images can be read")

@@ -107,6 +107,22 @@ def read_decision(text: str | None) -> Any:
         raise ValueError(f"{path} is not a matrix of costs: {error}") from None
 
 
+def read_rows(
+    path: Path, apart: list[str], text: str | None, image: str | None, image_folder: Path | None
+) -> Any:
+    """A table with whole paths of its images; `apart` are the columns that are no features."""
+    from echelon.data.tables import read_table
+
+    media = [name for name in (text, image) if name is not None]
+    frame = read_table(path, as_text=media)
+    for name in (*apart, *media):
+        require_column(frame, name, path)
+    for name in media:
+        if name in apart:
+            raise ValueError(f"the column {name!r} cannot be both a text or image and left out")
+    return locate_images(frame, image, path, image_folder)
+
+
 def locate_images(frame: Any, column: str | None, data: Path, folder: Path | None) -> Any:
     """The table with whole paths in its image column.
 
