@@ -8,11 +8,16 @@ READY := $(VENV)/.ready
 # No test or example may fetch anything.
 export HF_HUB_OFFLINE := 1
 # The tests' tensors are small: a second thread costs more than it gives, and spins while it waits.
-test test-slow test-vision: export OMP_NUM_THREADS ?= 1
-test test-slow test-vision: export OMP_WAIT_POLICY ?= PASSIVE
+test test-slow test-vision test-memory: export OMP_NUM_THREADS ?= 1
+test test-slow test-vision test-memory: export OMP_WAIT_POLICY ?= PASSIVE
+# What an AVX2 processor would do, and the end of the process at the first write beyond a block of memory.
+test-memory: export ONEDNN_MAX_CPU_ISA := AVX2
+test-memory: export ATEN_CPU_CAPABILITY := avx2
+test-memory: export MALLOC_CHECK_ := 3
+test-memory: export MALLOC_PERTURB_ := 165
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-vision test-slow lint format bench clean
+.PHONY: help setup demo test test-vision test-slow test-memory lint format bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -34,7 +39,10 @@ test-vision: $(READY) ## export every method with ResNet34 and VGG16 to ONNX, fr
 	$(BIN)/python -m pytest -n 2 tests/slow/test_vision_onnx.py
 
 test-slow: test ## run the long tests too
-	$(BIN)/python -m pytest tests/slow
+	$(BIN)/python -m pytest --timeout 1800 -o faulthandler_timeout=1790 tests/slow
+
+test-memory: $(READY) ## run the tests with a memory check, as on a processor with AVX2 and no more
+	LD_PRELOAD=libc_malloc_debug.so.0 $(BIN)/python -m pytest -n 2 --dist loadfile --timeout 600 -o faulthandler_timeout=590
 
 lint: $(READY) ## check format, style, types and the layering of the modules
 	$(BIN)/ruff format --check .

@@ -1,12 +1,10 @@
-"""What all tests share: a working torchvision, real data by name, and no silent skips."""
+"""What all tests share: real data by name, and no silent skips."""
 
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -20,29 +18,6 @@ settings.load_profile("echelon")
 
 _DATA = "ECHELON_DATA"
 _NO_SKIPS = "ECHELON_NO_SKIPS"
-
-
-def _mend_torchvision() -> torch.library.Library | None:
-    """Let torchvision be imported where it was built for another kind of torch.
-
-    Its import then fails on two operators that nothing here calls; their schemas heal it.
-    """
-    try:
-        import torchvision  # noqa: F401
-    except RuntimeError as error:
-        if "torchvision::nms" not in str(error):
-            raise
-    else:
-        return None
-    for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
-        del sys.modules[name]
-    schemas = torch.library.Library("torchvision", "DEF")
-    for name in ("nms", "qnms"):
-        schemas.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    return schemas
-
-
-_schemas = _mend_torchvision()  # kept, as the schemas go with it
 
 
 @pytest.fixture

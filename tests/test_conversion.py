@@ -3,14 +3,16 @@
 import copy
 
 import pytest
-import timm
 import torch
-import torchvision
-import transformers
 from torch import Tensor, nn
 
 import echelon
 from echelon.conversion import OrdinalModel, convert
+from echelon.extras import require
+
+torchvision, timm, transformers = (
+    require(name, "these tests") for name in ("torchvision", "timm", "transformers")
+)
 
 
 def check(model: OrdinalModel, *inputs: Tensor, num_classes: int = 4) -> None:

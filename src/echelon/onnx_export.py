@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from echelon.extras import require
 from echelon.training.network import OrdinalNetwork
 
 _TOLERANCE = 1e-5
@@ -53,14 +54,9 @@ class _FromRawRows(nn.Module):
 
 def export_onnx(model: Any, path: str | Path) -> None:
     """Write a fitted :class:`echelon.OrdinalClassifier` as ONNX (extra `onnx`)."""
-    try:
-        import onnx
-        import onnxruntime
-        import onnxscript  # noqa: F401
-    except ImportError as error:
-        raise ValueError(
-            f"ONNX needs the extra `onnx`: pip install 'echelon[onnx]' ({error})"
-        ) from None
+    onnx, onnxruntime, _ = (
+        require(name, "ONNX graphs") for name in ("onnx", "onnxruntime", "onnxscript")
+    )
     path = Path(path)
     core = _export_core(model)
     whole = _with_raw_columns(core, model)

@@ -11,7 +11,7 @@ from echelon import OrdinalClassifier
 from echelon.data.images import Pictures
 
 # The layers of the named networks, with fewer channels: what is tested does not depend on them.
-NARROW = {"timm:resnet34": {"channels": (4, 8, 8, 8)}, "timm:vgg16": {"mlp_ratio": 0.002}}
+NARROW = {"timm:resnet34": {"channels": (16, 16, 16, 16)}, "timm:vgg16": {"mlp_ratio": 0.002}}
 SIZE = 32
 
 

@@ -82,18 +82,11 @@ if dist.is_initialized():
     dist.destroy_process_group()
 """
 
-# What tests/conftest.py does for this process, where torchvision was built for another torch.
-MENDED = """
-import sys; sys.path.insert(0, {root!r})
-from tests.conftest import _schemas
-"""
-
 
 def test_two_processes_train_as_one_on_texts_and_images(tmp_path: Path) -> None:
     """Without batch normalisation, whose statistics are those of each process's share."""
-    root = str(Path(__file__).parent.parent.parent)
     script = tmp_path / "fit.py"
-    script.write_text(MENDED.format(root=root) + DDP)
+    script.write_text(DDP)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     several = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     for command, out in (([sys.executable], "one"), (several, "two")):

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from echelon.backbones.dropout import hasten_dropout
+from echelon.extras import require
 
 Pooling = Literal["last", "mean", "max"]
 
-NEEDS_TEXT = "pretrained text encoders need the extra `text`: pip install 'echelon[text]'"
 # Left out: on a processor it takes a fifth of a step, and what comes out of a layer is dropped too.
 _ATTENTION_DROPOUT = ("attention_probs_dropout_prob", "attention_dropout")
 _LAYER = re.compile(r"\.(?:layers?|h|blocks?)\.(\d+)\.")  # in names of parameters
@@ -156,23 +156,19 @@ class PretrainedText(nn.Module):
         **options: Any,
     ) -> "PretrainedText":
         """The encoder of a model's name or folder; from a configuration alone, its shape."""
-        try:
-            from transformers import AutoConfig, AutoModel
-        except ImportError:
-            raise ValueError(NEEDS_TEXT) from None
-        model: Any = AutoModel
+        transformers = require("transformers", "pretrained text encoders")
         if config is not None:
             described = dict(config)
-            made = AutoConfig.for_model(str(described.pop("model_type")), **described)
-            encoder = model.from_config(made, attn_implementation="eager")
+            made = transformers.AutoConfig.for_model(str(described.pop("model_type")), **described)
+            encoder = transformers.AutoModel.from_config(made, attn_implementation="eager")
         else:
             try:
-                found = AutoConfig.from_pretrained(name)
+                found = transformers.AutoConfig.from_pretrained(name)
                 for one in _ATTENTION_DROPOUT:
                     if hasattr(found, one):
                         setattr(found, one, 0.0)
                 with _without_bars():
-                    encoder = model.from_pretrained(
+                    encoder = transformers.AutoModel.from_pretrained(
                         name, config=found, attn_implementation="eager"
                     ).float()
             except (OSError, ValueError) as error:

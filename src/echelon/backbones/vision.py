@@ -8,7 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-NEEDS_VISION = "networks of timm need the extra `vision`: pip install 'echelon[vision]'"
+from echelon.extras import require
+
+_NARROW = 16  # channels of a layer, twice as many as torch's defect has been seen with
 
 
 class Pixels(nn.Module):
@@ -47,8 +49,8 @@ class _Block(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         y = F.relu(self.first_norm(self.first(x)))
         y = self.second_norm(self.second(y))
-        # Every second pixel, and then a convolution, is a convolution with a stride; on processors
-        # torch 2.13 crashes in the gradient of that one for few channels and odd batches.
+        # Every second pixel, and then a convolution, is a convolution with a stride; the gradient
+        # of that one, for few channels, ends the process (see `_may_lie_channels_last`).
         return F.relu(y + self.around(x[:, :, :: self.stride, :: self.stride]))
 
 
@@ -132,10 +134,7 @@ class TimmBackbone(nn.Module):
         **options: Any,
     ) -> None:
         super().__init__()
-        try:
-            import timm
-        except ImportError:
-            raise ValueError(NEEDS_VISION) from None
+        timm = require("timm", "networks of timm")
         named = "." in name and weights is None and fetch
         self.pixels = Pixels(mean, std)
         try:
@@ -149,13 +148,31 @@ class TimmBackbone(nn.Module):
         if weights is not None and fetch:
             network.load_state_dict(_read_weights(Path(weights), network))
         self.network: nn.Module = network
+        self.channels_last = _may_lie_channels_last(network)
         # Some networks have another width before the classifier than they say.
         self.out_features = int(getattr(network, "head_hidden_size", 0) or network.num_features)
 
     def forward(self, pixels: Tensor) -> Tensor:
         """(n, out) of pixels (n, 3, h, w)."""
-        features: Tensor = self.network(_channels_last(self.pixels(pixels)))
+        scaled = self.pixels(pixels)
+        features: Tensor = self.network(_channels_last(scaled) if self.channels_last else scaled)
         return features
+
+
+def _may_lie_channels_last(network: nn.Module) -> bool:
+    """Whether the gradient of every layer stays within its memory for pixels channels last.
+
+    On processors with AVX2, torch 2.13 (oneDNN 3.12) writes beyond it in the gradient of a
+    convolution of size 1 with a stride and fewer than 8 channels, and the process ends there or
+    later, anywhere. For pixels in the other order it does not.
+    """
+    return not any(
+        isinstance(layer, nn.Conv2d)
+        and set(layer.kernel_size) == {1}
+        and max(layer.stride) > 1
+        and layer.in_channels // layer.groups < _NARROW
+        for layer in network.modules()
+    )
 
 
 def _channels_last(x: Tensor) -> Tensor:

@@ -25,8 +25,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from echelon.extras import require
+
 MAX_PIXELS = 80_000_000  # below what makes Pillow itself warn
-NEEDS_VISION = "images need the extra `vision`: pip install 'echelon[vision]'"
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 _TOP_16 = 65_535
@@ -105,11 +106,7 @@ def paper_pictures(**changed: Any) -> PictureSettings:
 
 def timm_pictures(name: str, **changed: Any) -> PictureSettings:
     """What timm's own configuration of a network says: size, crop, interpolation and scale."""
-    try:
-        from timm.models import get_pretrained_cfg
-    except ImportError:
-        raise ValueError(NEEDS_VISION) from None
-    found = get_pretrained_cfg(name)
+    found = require("timm.models", "networks of timm").get_pretrained_cfg(name)
     if found is None:
         return paper_pictures(**changed)
     crop = int(found.input_size[-1])
@@ -163,10 +160,9 @@ def open_picture(cell: Any) -> Any:
     cell : path, PIL image, or array (h, w) or (h, w, channels)
         Arrays of floats run from 0 to 1, those of whole numbers from 0 to 255.
     """
-    try:
-        from PIL import Image, ImageOps
-    except ImportError:
-        raise ValueError(NEEDS_VISION) from None
+    require("PIL", "images")
+    from PIL import Image, ImageOps
+
     if isinstance(cell, np.ndarray):
         return _of_array(cell)
     try:

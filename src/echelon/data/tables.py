@@ -35,6 +35,7 @@ from echelon.data.columns import (
     stack,
     texts_of,
 )
+from echelon.extras import require
 
 __all__ = [
     "KINDS", "MAX_CATEGORIES", "UNKNOWN", "Column", "RawTable", "Scaling", "TableEncoder",
@@ -449,9 +450,4 @@ def _read_folder(folder: Path) -> pd.DataFrame:
 
 def require_pyarrow() -> None:
     """Raise with advice where Parquet files cannot be read."""
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        raise ValueError(
-            "Parquet files need the extra `parquet`: pip install 'echelon[parquet]'"
-        ) from None
+    require("pyarrow", "Parquet files")

@@ -27,10 +27,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from echelon.extras import require
+
 PADDING = -1  # behind the end of a text
 UNKNOWN, EMPTY = 0, 1  # ids before those of the words
 _NUM_SPECIAL = 2
 _LONGEST_WORD = 40
+_PRETRAINED = "pretrained text encoders"
 # Scripts that put no spaces between words: Chinese, Japanese, Thai, Lao, Khmer, Burmese.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _LETTERS = rf"(?:(?![{_UNSPACED}])\w)+"
@@ -166,25 +169,19 @@ class PretrainedTokenizer:
     kind = "pretrained"
 
     def __init__(self, document: str, max_tokens: int) -> None:
-        try:
-            from tokenizers import Tokenizer
-        except ImportError:
-            raise ValueError(NEEDS_TEXT) from None
+        tokenizers = require("tokenizers", _PRETRAINED)
         self.document = document
         self.max_tokens = max_tokens
-        self._tokenizer = Tokenizer.from_str(document)
+        self._tokenizer = tokenizers.Tokenizer.from_str(document)
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(max_tokens)
 
     @classmethod
     def of(cls, name: str, *, max_tokens: int = 256) -> "PretrainedTokenizer":
         """The tokenizer of a model's name or folder."""
+        transformers = require("transformers", _PRETRAINED)
         try:
-            from transformers import AutoTokenizer
-        except ImportError:
-            raise ValueError(NEEDS_TEXT) from None
-        try:
-            found = AutoTokenizer.from_pretrained(name, use_fast=True)
+            found = transformers.AutoTokenizer.from_pretrained(name, use_fast=True)
         except (OSError, ValueError) as error:
             raise ValueError(
                 f"there is no tokenizer for 'hf:{name}': {_first_line(error)}; give the name of "
@@ -211,8 +208,6 @@ class PretrainedTokenizer:
         """What a saved model stores."""
         return {"kind": self.kind, "document": self.document, "max_tokens": self.max_tokens}
 
-
-NEEDS_TEXT = "pretrained text encoders need the extra `text`: pip install 'echelon[text]'"
 
 Tokenizer = WordTokenizer | PretrainedTokenizer
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from echelon.experiments.jobs import Job
+from echelon.extras import require
 from echelon.runs import Run, is_done, read_run, set_aside, sweep, write_run
 
 Report = Callable[[str, bool], None]
@@ -284,16 +285,10 @@ def _loky(workers: int) -> Iterator[_Pool]:
 
 @contextmanager
 def _ray(address: str, workers: int | None) -> Iterator[_Pool]:
-    try:
-        import ray
-        from ray.util.joblib import register_ray
-    except ImportError:
-        raise ValueError(
-            "a Ray cluster needs the extra `ray`: pip install 'echelon[ray]'"
-        ) from None
+    ray = require("ray", "Ray clusters")
     from joblib import parallel_config
 
-    register_ray()  # type: ignore[no-untyped-call]
+    require("ray.util.joblib", "Ray clusters").register_ray()
     options: dict[str, Any] = {"log_to_driver": False}
     if address == "local":
         options |= {"num_cpus": max(2, workers or _cores()), "include_dashboard": False}
@@ -301,7 +296,7 @@ def _ray(address: str, workers: int | None) -> Iterator[_Pool]:
         ray.init(address=address, **options)
     except (ConnectionError, ValueError) as error:
         raise ValueError(f"there is no Ray cluster at {address!r}: {error}") from None
-    resources = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    resources = ray.cluster_resources()
     pool = _Pool(workers or int(resources.get("CPU", 1)))
     try:
         with parallel_config("ray"):

@@ -4,7 +4,7 @@ Colours work on light and on dark ground; text takes the colour that the page gi
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,10 +12,8 @@ import pandas as pd
 from echelon.evaluation import conformal
 from echelon.evaluation.calibration import reliability as reliability_of
 from echelon.evaluation.diagnostics import class_errors as errors_of
+from echelon.extras import require
 from echelon.report.content import Comparison
-
-if TYPE_CHECKING:
-    pass
 
 BLUE, ORANGE, GREY = "#3b82d6", "#d97a1f", "#8a8f98"
 COVERAGES = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99)
@@ -32,13 +30,8 @@ class Titled(NamedTuple):
 
 def altair() -> Any:
     """The module, or an error that names the extra."""
-    try:
-        import altair
-        import vl_convert  # noqa: F401
-    except ImportError as error:
-        raise ValueError(
-            f"reports need the extra `report`: pip install 'echelon[report]' ({error})"
-        ) from None
+    require("vl_convert", "reports")
+    altair = require("altair", "reports")
     altair.data_transformers.disable_max_rows()
     return altair
 
