@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -16,12 +17,13 @@ from torch import nn
 import echelon
 from echelon import OrdinalClassifier
 from echelon.data import make_friedman
+from tests.weighting import rows, weighted_share
 
 QUICK = {"max_epochs": 3, "random_state": 0, "device": "cpu"}
 
 EXPECTED_FAILURES = {
     "check_classifiers_classes": "fits strings without an order, which echelon refuses to guess",
-    "check_sample_weight_equivalence_on_dense_data": "batches are drawn by rows, not by weight",
+    "check_sample_weight_equivalence_on_dense_data": "repeated rows make other batches",
 }
 
 
@@ -148,6 +150,51 @@ def test_weights(data) -> None:
     np.testing.assert_array_equal(
         by_class.predict_proba(data.features), heavy.predict_proba(data.features)
     )
+    equal = OrdinalClassifier(**QUICK).fit(data.features, data.ranks, sample_weight=[7.0] * 600)
+    np.testing.assert_array_equal(
+        equal.predict_proba(data.features), plain.predict_proba(data.features)
+    )
+
+
+@pytest.mark.parametrize("method", ["corn", "ce", "clm"])
+def test_a_weight_is_a_weight(method: str) -> None:
+    """In noise the share of a class is the weight of its rows, as exact maximum likelihood says."""
+    features, ranks, weight = rows(seed=1, n=400)
+    exact = LogisticRegression(C=1e6).fit(features, ranks, sample_weight=weight)
+    share = exact.predict_proba(features)[:, 1].mean()  # about 0.95, and 0.025 without weights
+    found = weighted_share(
+        1, "linear", n=400, method=method, validation_fraction=0, max_epochs=40, learning_rate=0.05
+    )
+    assert found == pytest.approx(share, abs=0.01)
+
+
+def test_balanced_classes_have_equal_shares_in_noise() -> None:
+    generator = np.random.default_rng(0)
+    features = generator.normal(size=(600, 1))
+    ranks = np.array([0] * 500 + [1] * 80 + [2] * 20)
+    model = OrdinalClassifier(
+        backbone="linear", class_weight="balanced", random_state=0, validation_fraction=0,
+        max_epochs=20, learning_rate=0.05,
+    )  # fmt: skip
+    shares = model.fit(features, ranks).predict_proba(features).mean(axis=0)
+    np.testing.assert_allclose(shares, 1 / 3, atol=0.03)
+
+
+def test_class_weights_act_on_the_validation_part(data) -> None:
+    """Where only one class counts, the best epoch is the one that is best for that class."""
+    held = np.arange(600) >= 300
+    top = held & (data.ranks == 3)
+    weighted, alone = (
+        OrdinalClassifier(**QUICK, class_weight={0: 0.0, 1: 0.0, 2: 0.0}).fit(
+            data.features[~held], data.ranks[~held], X_val=data.features[rows],
+            y_val=data.ranks[rows],
+        )
+        for rows in (held, top)
+    )  # fmt: skip
+    key = "validation_ranked_probability_score"
+    assert [row[key] for row in weighted.history_] == pytest.approx(
+        [row[key] for row in alone.history_]
+    )
 
 
 def test_own_validation_part_and_groups(data) -> None:
@@ -201,7 +248,18 @@ def test_the_papers_recipe(data) -> None:
         ({"max_epochs": 0}, "max_epochs must be an integer of at least 1"),
         ({"learning_rate": -1.0}, "learning_rate must be greater than 0"),
         ({"validation_fraction": 1.5}, "between 0 and 1"),
-        ({"class_weight": "auto"}, "class_weight must be 'balanced'"),
+        ({"class_weight": "auto"}, "class_weight must be 'balanced' or a mapping.*got 'auto'"),
+        (
+            {"class_weight": [1.0, 2.0]},
+            r"class_weight must be 'balanced' or a mapping.*\[1.0, 2.0\]",
+        ),
+        (
+            {"class_weight": {0: -1.0}},
+            "class_weight must be a finite number of at least 0.*-1.0 for 0",
+        ),
+        ({"class_weight": {1: float("nan")}}, "class_weight must be a finite number"),
+        ({"class_weight": {1: "2"}}, "class_weight must be a finite number"),
+        ({"class_weight": dict.fromkeys(range(4), 0)}, "0 for every class that occurs"),
         ({"class_weight": {9: 1.0}}, "label 9 in y is not in classes"),
         ({"metric": "f1"}, "metric must be one of accuracy"),
         ({"settings": {"momentum": 1}}, "there is no setting 'momentum'"),

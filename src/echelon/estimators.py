@@ -22,8 +22,10 @@ from echelon.data.inputs import Inputs
 from echelon.data.labels import Labels
 from echelon.data.tables import RawTable, TableEncoder, TableSchema
 from echelon.evaluation import metrics
+from echelon.evaluation._arguments import as_weight
 from echelon.fitting import (
     Part,
+    class_weights,
     fingerprint,
     given_part,
     memory_line,
@@ -232,14 +234,18 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
         labels = Labels.of(y, self.classes)
         ranks = labels.to_ranks(y)
         require_same_length(len(table), len(ranks), "y")
-        weight = row_weights(self.class_weight, sample_weight, ranks, labels)
+        own_weight = None
+        if sample_weight is not None:
+            own_weight = as_weight(sample_weight, length=len(ranks))
+        per_class = class_weights(self.class_weight, own_weight, ranks, labels)
+        weight = row_weights(own_weight, per_class, ranks)
         weighted = weight is not None
-        every = np.ones(len(ranks), dtype=np.float32) if weight is None else weight
+        every = np.ones(len(ranks)) if weight is None else weight
         groups = None if groups is None else np.asarray(groups)
         whole, groups, skipped = without_broken(Part(table, ranks, every), groups, self.on_broken)
         held = None
         if X_val is not None:
-            held = given_part(schema, labels, X_val, y_val, self.on_broken)
+            held = given_part(schema, labels, X_val, y_val, per_class, self.on_broken)
         training, validation = split_rows(whole, held, self.validation_fraction, groups, seed)
         if not training.weight.any():
             raise ValueError("all training rows have a weight of 0: there is nothing to learn from")

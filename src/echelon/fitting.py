@@ -8,14 +8,13 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from echelon.data.images import OnBroken, find_broken
 from echelon.data.labels import Labels
 from echelon.data.splits import hold_out
 from echelon.data.tables import RawTable, TableSchema
-from echelon.evaluation._arguments import as_weight
 from echelon.prediction import require_same_length
 from echelon.training.batches import Rows
 from echelon.training.recipes import Settings
@@ -28,7 +27,7 @@ class Part(NamedTuple):
 
     table: RawTable
     ranks: NDArray[np.int64]
-    weight: NDArray[np.float32]
+    weight: NDArray[np.float64]
 
     def rows(self, selected: Any) -> "Part":
         """Some of the rows."""
@@ -36,41 +35,72 @@ class Part(NamedTuple):
 
 
 def given_part(
-    schema: TableSchema, labels: Labels, table: Any, y: Any, on_broken: OnBroken
+    schema: TableSchema,
+    labels: Labels,
+    table: Any,
+    y: Any,
+    class_weight: NDArray[np.float64] | None,
+    on_broken: OnBroken,
 ) -> Part:
-    """Validation rows that were given, each of weight 1."""
+    """Validation rows that were given, each of the weight of its class."""
     if y is None:
         raise ValueError("X_val needs y_val")
     read, ranks = schema.read(table), labels.to_ranks(y)
     require_same_length(len(read), len(ranks), "y_val")
-    part = Part(read, ranks, np.ones(len(ranks), dtype=np.float32))
+    weight = row_weights(None, class_weight, ranks)
+    part = Part(read, ranks, np.ones(len(ranks), dtype=np.float64) if weight is None else weight)
     return without_broken(part, None, on_broken)[0]
 
 
-def row_weights(
+def class_weights(
     class_weight: Mapping[Any, float] | str | None,
-    sample_weight: ArrayLike | None,
+    sample_weight: NDArray[np.float64] | None,
     ranks: NDArray[np.int64],
     labels: Labels,
-) -> NDArray[np.float32] | None:
-    """The weight of each row, (n,): its own times that of its class; None where all count alike."""
-    weight = None
-    if sample_weight is not None:
-        weight = as_weight(sample_weight, length=len(ranks)).astype(np.float32)
+) -> NDArray[np.float64] | None:
+    """The weight of each class, (K,), as the parameter `class_weight` says; None where all are 1.
+
+    ``"balanced"`` gives every class that occurs the same share of the weight of all rows.
+    """
     if class_weight is None:
-        return weight
+        return None
     per_class = np.ones(labels.num_classes)
-    if isinstance(class_weight, str):
-        if class_weight != "balanced":
-            raise ValueError(f"class_weight must be 'balanced' or a mapping; got {class_weight!r}")
-        counts = np.bincount(ranks, weights=weight, minlength=labels.num_classes)
+    if isinstance(class_weight, Mapping):
+        for label, value in class_weight.items():
+            per_class[labels.to_ranks([label])[0]] = _checked_class_weight(label, value)
+        if not per_class[np.unique(ranks)].any():
+            raise ValueError("class_weight is 0 for every class that occurs: nothing would count")
+    elif isinstance(class_weight, str) and class_weight == "balanced":
+        counts = np.bincount(ranks, weights=sample_weight, minlength=labels.num_classes)
         present = counts > 0
         per_class[present] = counts.sum() / (present.sum() * counts[present])
     else:
-        for label, value in class_weight.items():
-            per_class[labels.to_ranks([label])[0]] = value
-    by_rank = per_class[ranks].astype(np.float32)
-    return by_rank if weight is None else weight * by_rank
+        raise ValueError(
+            f"class_weight must be 'balanced' or a mapping from label to weight, such as "
+            f"{{{labels.classes.tolist()[0]!r}: 2.0}}; got {class_weight!r}"
+        )
+    return per_class
+
+
+def _checked_class_weight(label: Any, value: Any) -> float:
+    if isinstance(value, (int, float, np.number)) and np.isfinite(value) and value >= 0:
+        return float(value)
+    raise ValueError(
+        f"class_weight must be a finite number of at least 0 for every label; got {value!r} for "
+        f"{label!r}"
+    )
+
+
+def row_weights(
+    sample_weight: NDArray[np.float64] | None,
+    per_class: NDArray[np.float64] | None,
+    ranks: NDArray[np.int64],
+) -> NDArray[np.float64] | None:
+    """The weight of each row, (n,): its own times that of its class; None where all count alike."""
+    if per_class is None:
+        return sample_weight
+    of_class: NDArray[np.float64] = per_class[ranks]
+    return of_class if sample_weight is None else sample_weight * of_class
 
 
 def without_broken(

@@ -252,12 +252,18 @@ class Method:
         class_weight: Weights | None = None,
         task_weight: Weights | None = None,
         ignore_index: int | None = None,
+        weigh_count: bool = True,
     ) -> f.LossParts:
-        """Sum and count of the loss, to be added up over devices or accumulated batches."""
+        """Sum and count of the loss, to be added up over devices or accumulated batches.
+
+        `weigh_count` says whether rows count as much as they weigh; see
+        :func:`echelon.functional.loss_parts`.
+        """
         return f.loss_parts(
             self.spec.loss,
             self._checked(logits),
             ranks,
+            weigh_count=weigh_count,
             sample_weight=sample_weight,
             class_weight=class_weight,
             ignore_index=ignore_index,

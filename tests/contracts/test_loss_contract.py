@@ -169,6 +169,36 @@ def test_a_whole_weight_is_repeating_the_row(case: Case, seed: int) -> None:
 
 
 @every_case
+@pytest.mark.parametrize("wrong", [-1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("which", ["sample_weight", "class_weight", "task_weight"])
+def test_weights_below_zero_and_without_end_are_refused(
+    case: Case, which: str, wrong: float
+) -> None:
+    batch = make_batch(case)
+    if which == "task_weight" and not batch.method.spec.has_binary_tasks:
+        return
+    weight = torch.ones({"sample_weight": 12, "class_weight": 5, "task_weight": 4}[which])
+    weight[2] = wrong
+    with pytest.raises(ValueError, match=f"{which} must be finite and not negative; got {wrong:g}"):
+        batch.method.loss(batch.logits, batch.ranks, **{which: weight})
+
+
+@every_case
+@given(num_classes=class_counts, seed=seeds)
+def test_the_count_may_leave_weights_out(case: Case, num_classes: int, seed: int) -> None:
+    batch = make_batch(case, num_classes=num_classes, seed=seed)
+    weight = torch.rand(12)
+    plain = batch.method.loss_parts(batch.logits, batch.ranks)
+    weighed = batch.method.loss_parts(batch.logits, batch.ranks, sample_weight=weight)
+    found = batch.method.loss_parts(
+        batch.logits, batch.ranks, sample_weight=weight, weigh_count=False
+    )
+    torch.testing.assert_close(found.total, weighed.total)
+    torch.testing.assert_close(found.count, plain.count)
+    assert not found.count.requires_grad
+
+
+@every_case
 @pytest.mark.parametrize("rubbish", [float("nan"), float("inf"), -float("inf")])
 def test_ignored_rows_may_hold_anything(case: Case, rubbish: float) -> None:
     batch = make_batch(case)

@@ -9,7 +9,8 @@ couples the rows of a batch and takes neither extra dimensions nor soft labels n
     Instead of integers (...), floats (..., K) are soft labels, a distribution over the ranks for
     each row: the loss is then the expected loss, and a row counts as its expected count.
 `sample_weight` (...)
-    What each row counts for. A weight of 0 is the same as leaving the row out, whatever its logits.
+    What each row counts for, not below 0. A weight of 0 is the same as leaving the row out,
+    whatever its logits.
 `class_weight` (K,)
     The same by rank; both may be given.
 `ignore_index`

@@ -16,6 +16,7 @@ from echelon.functional._precision import as_float
 Weights = Tensor | Sequence[float]
 
 _REDUCTIONS = ("mean", "sum", "none")
+_WEIGHTS = frozenset({"sample_weight", "class_weight"})
 _PARTS = "_parts"  # how loss_parts() asks a loss not to divide; not for users
 _KNOWN_REDUCTIONS = frozenset({*_REDUCTIONS, _PARTS})
 _INTEGERS = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
@@ -222,7 +223,12 @@ def finish(parts: LossParts, reduction: str) -> Tensor:
 
 
 def loss_parts(
-    loss: Callable[..., Tensor], logits: Tensor, ranks: Tensor, **options: Any
+    loss: Callable[..., Tensor],
+    logits: Tensor,
+    ranks: Tensor,
+    *,
+    weigh_count: bool = True,
+    **options: Any,
 ) -> LossParts:
     """The sum and the count of a loss, not yet divided.
 
@@ -235,6 +241,11 @@ def loss_parts(
         CNNPOR's pairs are those within a batch: pairs across batches are in no part.
     logits : Tensor, shape (..., J)
     ranks : Tensor, shape (...) or (..., K)
+    weigh_count : bool
+        Whether rows count as much as they weigh. In training they must not: a batch that is
+        divided by its own weight makes a heavy row count for at most one batch, whatever its
+        weight. With weights of mean 1 over all rows and ``False``, every batch is divided by what
+        an average batch of its rows weighs.
     **options
         Whatever the loss takes, except `reduction`.
 
@@ -246,7 +257,13 @@ def loss_parts(
     >>> one, two = (loss_parts(corn_loss, logits[s], ranks[s]) for s in (slice(3), slice(3, 8)))
     >>> torch.testing.assert_close((one + two).mean(), corn_loss(logits, ranks))
     """
-    return cast(LossParts, loss(logits, ranks, reduction=_PARTS, **options))
+    parts = cast(LossParts, loss(logits, ranks, reduction=_PARTS, **options))
+    if weigh_count or not _WEIGHTS & options.keys():
+        return parts
+    unweighted = {name: value for name, value in options.items() if name not in _WEIGHTS}
+    with torch.no_grad():
+        plain = cast(LossParts, loss(logits, ranks, reduction=_PARTS, **unweighted))
+    return LossParts(parts.total, plain.count)
 
 
 def as_weights(weights: Weights, name: str, shape: tuple[int, ...], like: Tensor) -> Tensor:
@@ -254,7 +271,29 @@ def as_weights(weights: Weights, name: str, shape: tuple[int, ...], like: Tensor
     tensor = torch.as_tensor(weights, dtype=like.dtype, device=like.device)
     if tensor.shape != shape:
         raise ValueError(f"{name} must have the shape {tuple(shape)}; got {tuple(tensor.shape)}")
+    if torch.compiler.is_compiling():
+        one: Tensor = _weights_check_op(tensor.detach(), name)
+        return tensor * one
+    if tensor.is_cpu:
+        _raise_for_weights(tensor, name)
+    elif not tensor.is_meta:  # without waiting for the device
+        torch._assert_async(_are_weights(tensor), f"{name} must be finite and not negative")
     return tensor
+
+
+def _raise_for_weights(weights: Tensor, name: str) -> None:
+    if weights.numel() and not _are_weights(weights):
+        wrong = weights[~((weights >= 0) & torch.isfinite(weights))]
+        raise ValueError(
+            f"{name} must be finite and not negative; got {float(wrong[0]):g}. A row that must not "
+            f"count has a weight of 0"
+        )
+
+
+def _are_weights(weights: Tensor) -> Tensor:
+    # a NaN spoils both ends
+    lowest, highest = torch.aminmax(weights.detach())
+    return (lowest >= 0) & torch.isfinite(highest)
 
 
 def _require_soft_shape(ranks: Tensor, batch_shape: torch.Size, num_classes: int) -> None:
@@ -341,6 +380,22 @@ def _rank_check_op(ranks: Tensor, num_classes: int, ignoring: bool) -> Tensor:
 @_rank_check_op.register_fake
 def _(ranks: Tensor, num_classes: int, ignoring: bool) -> Tensor:
     return torch.empty_like(ranks)
+
+
+@torch.library.custom_op(
+    "echelon::check_weights", mutates_args=(), schema="(Tensor weights, str name) -> Tensor"
+)
+def _weights_check_op(weights: Tensor, name: str) -> Tensor:
+    if weights.device.type == "cpu":
+        _raise_for_weights(weights, name)
+    elif weights.numel():
+        torch._assert_async(_are_weights(weights), f"{name} must be finite and not negative")
+    return weights.new_ones(())
+
+
+@_weights_check_op.register_fake
+def _(weights: Tensor, name: str) -> Tensor:
+    return weights.new_empty(())
 
 
 @torch.library.custom_op(

@@ -50,6 +50,55 @@ class Rows:
             yield rows, {part: tensor.to(device) for part, tensor in batch.items()}
 
 
+@dataclass(frozen=True)
+class Draws:
+    """The rows that an epoch draws, (m,), and what a draw of each row weighs, (n,) or None.
+
+    Weights have a mean of 1 over the draws.
+    """
+
+    rows: Tensor
+    weight: Tensor | None
+
+    @classmethod
+    def of(cls, weight: Tensor | None, num_rows: int, *, once: bool = False) -> "Draws":
+        """Turn weights of rows into draws of them, so that no draw weighs much more than others.
+
+        A loss that is multiplied by a large weight does not count for as much as it should: the
+        gradient of its batch is clipped, and Adam divides by the size of the gradients it has seen.
+        So a row that weighs more than the average one is drawn several times in every epoch, and
+        its weight is shared among the draws; a row of weight 0 is not drawn. There are at most
+        twice as many draws as rows.
+
+        Parameters
+        ----------
+        weight : Tensor, shape (n,), optional
+        num_rows : int
+            n.
+        once : bool
+            Draw every row once, whatever it weighs.
+
+        Examples
+        --------
+        >>> draws = Draws.of(torch.tensor([1.0, 1.0, 6.0, 0.0]), 4)
+        >>> draws.rows
+        tensor([0, 1, 2, 2, 2])
+        >>> (draws.weight[draws.rows] / draws.weight[0])
+        tensor([1., 1., 2., 2., 2.])
+        """
+        every = torch.arange(num_rows)
+        if weight is None or bool((weight == weight[0]).all()):
+            return cls(every, None)
+        relative = weight.cpu().double() / weight.cpu().double().sum() * (weight > 0).sum().cpu()
+        copies = torch.ones_like(every) if once else torch.ceil(relative).long()
+        rows = every.repeat_interleave(copies)
+        each = relative / copies.clamp(min=1)
+        each = each / each[rows].mean()
+        if bool((each[rows] == each[rows[0]]).all()):
+            return cls(rows.to(weight.device), None)
+        return cls(rows.to(weight.device), each.float().to(weight.device))
+
+
 def worker_count(features: Tensor | Inputs, asked: int | None) -> int:
     """Threads that are worth their while: pictures take time to read, tables and texts do not."""
     if isinstance(features, Tensor) or features.image is None:
@@ -72,16 +121,21 @@ def count_batches(n: int, batch_size: int, drop_last: bool, least: int = 1) -> i
 
 
 def shuffled_batches(
-    rows: Rows, batch_size: int, drop_last: bool, generator: torch.Generator, least: int = 1
+    rows: Rows,
+    draws: Tensor,
+    batch_size: int,
+    drop_last: bool,
+    generator: torch.Generator,
+    least: int = 1,
 ) -> list[Tensor]:
-    """Row numbers of each batch of an epoch, in random order.
+    """Row numbers of each batch of an epoch, in random order; `draws` are all that it draws.
 
     Where rows differ in length, a batch holds rows of about the same: the rows are shuffled, sorted
     within pools of fifty batches, and the batches are shuffled again. A last batch of fewer
     than `least` rows joins the one before.
     """
-    n, device = len(rows.ranks), rows.ranks.device
-    order = torch.randperm(n, generator=generator)
+    device = rows.ranks.device
+    order = draws.cpu()[torch.randperm(len(draws), generator=generator)]
     lengths = rows.features.lengths if isinstance(rows.features, Inputs) else None
     if lengths is None:
         batches = list(torch.split(order.to(device), batch_size))

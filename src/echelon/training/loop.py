@@ -18,7 +18,7 @@ from torch import Tensor
 from echelon.curve import RankCurve
 from echelon.data.inputs import Inputs
 from echelon.evaluation import metrics
-from echelon.training.batches import Rows, count_batches, in_order, shuffled_batches
+from echelon.training.batches import Draws, Rows, count_batches, in_order, shuffled_batches
 from echelon.training.checkpoints import CheckpointFolder
 from echelon.training.network import OrdinalNetwork
 from echelon.training.recipes import Settings
@@ -132,7 +132,9 @@ class _Run:
         self.fixed_order = None
         if settings.batches == "published":
             self.fixed_order = _class_balanced_order(self.rows.ranks, seed)
-        n = len(rows.ranks) if self.fixed_order is None else len(self.fixed_order)
+        has_order = self.fixed_order is not None
+        self.draws = Draws.of(self.rows.weight, len(rows.ranks), once=has_order)
+        n = len(self.draws.rows if self.fixed_order is None else self.fixed_order)
         # Tables may have a last batch of any size. Networks of texts and pictures take no empty
         # share of one, and normalise badly over a few rows.
         is_table = isinstance(rows.features, Tensor)
@@ -165,7 +167,12 @@ class _Run:
             batches = list(torch.split(self.fixed_order, settings.batch_size))
         else:
             batches = shuffled_batches(
-                self.rows, settings.batch_size, settings.drop_last, self.order, self.least
+                self.rows,
+                self.draws.rows,
+                settings.batch_size,
+                settings.drop_last,
+                self.order,
+                self.least,
             )
         batches = batches[: self.steps_per_epoch]
         if fabric.world_size == 1:
@@ -177,7 +184,7 @@ class _Run:
         fabric, rows, rate = self.fabric, self.rows, self._learning_rate()
         for group in self.optimiser.param_groups:
             group["lr"] = rate * group["share"]
-        weight = None if rows.weight is None else rows.weight[batch]
+        weight = None if self.draws.weight is None else self.draws.weight[batch]
         logits = self.module(features)
         if fabric.world_size > 1:
             loss = self._global_loss(logits, rows.ranks[batch], weight)

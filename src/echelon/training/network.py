@@ -46,14 +46,20 @@ class OrdinalNetwork(nn.Module):
         return {} if own is None else {f"backbone.{name}": share for name, share in own().items()}
 
     def loss_parts(self, logits: Tensor, ranks: Tensor, weight: Tensor | None) -> LossParts:
-        """Sum and count of the loss over rows and members."""
+        """Sum of the loss over rows and members, and the count that an average batch has.
+
+        `weight` (n,) has a mean of 1 over all rows that are trained on. The count does not know it:
+        a heavy row makes its batch heavy, and not all rows of its batch light.
+        """
         logits, ranks, spread = self._spread(logits, ranks, weight)
-        return self.method.loss_parts(logits, ranks, sample_weight=spread)
+        return self.method.loss_parts(logits, ranks, sample_weight=spread, weigh_count=False)
 
     def loss(self, logits: Tensor, ranks: Tensor, weight: Tensor | None) -> Tensor:
         """Mean loss over rows and members."""
-        logits, ranks, spread = self._spread(logits, ranks, weight)
-        return self.method.loss(logits, ranks, sample_weight=spread)
+        if weight is not None:
+            return self.loss_parts(logits, ranks, weight).mean()
+        logits, ranks, _ = self._spread(logits, ranks, None)
+        return self.method.loss(logits, ranks)
 
     def _spread(
         self, logits: Tensor, ranks: Tensor, weight: Tensor | None
