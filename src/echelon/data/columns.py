@@ -169,8 +169,9 @@ def array_of_numbers(array: NDArray[Any]) -> NDArray[Any]:
 def refuse_infinities(numbers: NDArray[Any], where: str) -> None:
     """Raise where a number is infinite."""
     # one sum is quicker than looking at every number, and is NaN or infinite if any of them is
-    if np.isfinite(numbers.sum(dtype=np.float64)):
-        return
+    with np.errstate(over="ignore"):
+        if np.isfinite(numbers.sum(dtype=np.float64)):
+            return
     if np.isinf(numbers).any():
         raise ValueError(f"{where} contains infinity; replace it by a number or by a missing value")
 

@@ -47,6 +47,8 @@ Scaling = Literal["quantile", "standard", "none"]
 NUM_KNOTS = 32  # of the quantile scaling
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 
+_FAR = 1000  # times as far from the median as the next one: no number of the same kind
+_NARROWEST = 1e-300  # of a segment between two quantiles
 _MARK = "\0"
 _SCALINGS = ("quantile", "standard", "none")
 
@@ -236,7 +238,9 @@ class TableEncoder(nn.Module):
 
     A number is scaled, a missing one takes the place of the median, and columns with missing
     values get an indicator each; categories become one-hot, all zeros for the unknown. Columns
-    that had a single value in training are left out.
+    that had a single value in training are left out. A number that lies a thousand times farther
+    from the median than any that is nearer, such as the 1e20 that stands for a missing value in
+    some files, counts as if it lay where those end: it must not squeeze them into one point.
 
     Parameters
     ----------
@@ -246,18 +250,19 @@ class TableEncoder(nn.Module):
         How many categories each categorical column has.
     scaling : {"quantile", "standard", "none"}
         ``"quantile"`` maps each column to a uniform distribution of unit variance, linearly
-        between quantiles; ``"standard"`` subtracts the median and divides by the deviation;
-        ``"none"`` leaves the numbers as they are.
+        between quantiles; ``"standard"`` subtracts the median and divides by the standard
+        deviation; ``"none"`` leaves the numbers as they are, those far away too.
     kept, indicators : sequence of int
         Columns of numbers that are kept, and those that get an indicator.
     """
 
     centre: Tensor
+    reach: Tensor
     scale: Tensor
     kept: Tensor
     indicators: Tensor
     knots: Tensor
-    heights: Tensor
+    steepness: Tensor
 
     def __init__(
         self,
@@ -279,11 +284,15 @@ class TableEncoder(nn.Module):
         size = len(kept)
         self.register_buffer("kept", torch.tensor(kept, dtype=torch.long))
         self.register_buffer("indicators", torch.tensor(indicators, dtype=torch.long))
+        # All of this is float64, so that a column may have any unit and two large numbers that are
+        # near each other stay two.
         self.register_buffer("centre", torch.zeros(size, dtype=torch.float64))
+        self.register_buffer("reach", torch.full((size,), torch.inf, dtype=torch.float64))
         self.register_buffer("scale", torch.ones(size, dtype=torch.float64))
+        # Of the segments between quantiles: where each begins, and one over its width.
         segments = NUM_KNOTS - 1 if scaling == "quantile" else 0
-        self.register_buffer("knots", torch.zeros(size, segments + 1))
-        self.register_buffer("heights", torch.zeros(size, segments))
+        self.register_buffer("knots", torch.zeros(size, segments, dtype=torch.float64))
+        self.register_buffer("steepness", torch.zeros(size, segments, dtype=torch.float64))
 
     @property
     def num_scaled(self) -> int:
@@ -324,36 +333,59 @@ class TableEncoder(nn.Module):
             indicators=indicators,
         )
         for place, present in enumerate(summaries):
-            encoder._fit_column(place, present)
+            encoder._fit_column(place, present, schema.numeric[kept[place]].name)
         return encoder
 
-    def _fit_column(self, place: int, present: NDArray[np.float64]) -> None:
+    def _fit_column(self, place: int, present: NDArray[np.float64], name: str) -> None:
         # The centre also fills in for missing values, so it is the median, not the mean.
-        centre = float(np.median(present))
-        deviation = float(np.std(present))
-        scale = deviation if np.isfinite(deviation) and deviation > 0 else 1.0
-        self.centre[place], self.scale[place] = centre, scale
+        with np.errstate(over="ignore"):
+            centre = float(np.median(present))
+        if not np.isfinite(centre):  # the mean of two huge numbers in the middle
+            centre = float(np.quantile(present, 0.5, method="lower"))
+        self.centre[place] = centre
         if self.scaling == "none":
-            self.scale[place] = 1.0
+            if np.abs(present).max() > np.finfo(np.float32).max:
+                raise ValueError(
+                    f"column {name!r} holds {present[np.abs(present).argmax()]:g}, which is too "
+                    f"large for a network; scale its numbers, or leave out scaling='none'"
+                )
+            return
+        with np.errstate(over="ignore"):
+            deviations = present - centre
+        away = np.sort(np.abs(deviations[deviations != 0]))
+        if not np.isfinite(away[-1]):
+            raise ValueError(
+                f"column {name!r} runs from {present.min():g} to {present.max():g}, farther than "
+                f"a difference can say; divide its numbers by 1e10, or drop it"
+            )
+        # Those that lie far beyond at least half of the others, with nothing in between.
+        half = (len(away) - 1) // 2
+        gaps = np.flatnonzero(away[half + 1 :] / _FAR > away[half:-1])
+        if len(gaps):
+            reach = float(away[half + gaps[0]])
+            self.reach[place] = reach
+            deviations = deviations.clip(-reach, reach)
+        largest = float(np.abs(deviations).max())
+        # Divided by the largest first, as squares of very large or small numbers are lost.
+        self.scale[place] = largest * (
+            1.0 if self.scaling == "quantile" else float(np.std(deviations / largest))
+        )
         if self.scaling != "quantile":
             return
-        shares = np.linspace(0, 1, NUM_KNOTS)
-        knots = np.quantile((present - centre) / scale, shares)
-        # Where knots coincide the column has a step; all of its height goes to the last of them.
-        heights = np.diff(shares) * np.sqrt(12)
-        self.knots[place] = torch.from_numpy(knots).float()
-        self.heights[place] = torch.from_numpy(heights).float()
+        knots = np.quantile(deviations / largest, np.linspace(0, 1, NUM_KNOTS))
+        self.knots[place] = torch.from_numpy(knots[:-1])
+        # Where knots coincide the column has a step.
+        self.steepness[place] = torch.from_numpy(1 / np.maximum(np.diff(knots), _NARROWEST))
 
     def forward(self, numbers: Tensor, codes: Tensor) -> Tensor:
         """Features (n, d) of numbers (n, p) and codes (n, q)."""
-        selected = numbers[:, self.kept]
-        # Centred in the precision of the data: float32 could not tell two large numbers apart.
-        centred = (selected - self.centre.to(numbers.dtype)) / self.scale.to(numbers.dtype)
-        filled = torch.where(torch.isnan(centred), 0.0, centred).float()
-        if self.scaling == "quantile":
-            filled = self._to_uniform(filled)
-        elif self.scaling == "none":
-            filled = filled + self.centre.float()
+        centred = numbers[:, self.kept].double() - self.centre
+        centred = torch.where(torch.isnan(centred), 0.0, centred)
+        if self.scaling == "none":
+            filled = (centred + self.centre).float()
+        else:
+            scaled = centred.clamp(-self.reach, self.reach) / self.scale
+            filled = (self._to_uniform(scaled) if self.scaling == "quantile" else scaled).float()
         parts = [filled]
         if len(self.indicators):
             parts.append(torch.isnan(numbers[:, self.indicators]).float())
@@ -365,11 +397,15 @@ class TableEncoder(nn.Module):
         return torch.cat(parts, -1)
 
     def _to_uniform(self, x: Tensor) -> Tensor:
-        left, right = self.knots[:, :-1], self.knots[:, 1:]  # (d, segments)
-        width = (right - left).clamp(min=1e-12)
-        share = ((x.unsqueeze(-1) - left) / width).clamp(0, 1)  # (n, d, segments)
-        uniform: Tensor = (share * self.heights).sum(-1) - math.sqrt(3.0)
-        return uniform
+        if torch.compiler.is_exporting():  # ONNX cannot search, so every segment is looked at
+            passed = ((x.unsqueeze(-1) - self.knots) * self.steepness).clamp(0, 1).sum(-1)
+        else:
+            columns = x.T.contiguous()  # (d, n)
+            # The segment that holds a number; one on the edge of two belongs to the lower.
+            place = (torch.searchsorted(self.knots, columns) - 1).clamp(min=0)
+            left, steepness = self.knots.gather(1, place), self.steepness.gather(1, place)
+            passed = (place + ((columns - left) * steepness).clamp(0, 1)).T
+        return (passed / self.knots.shape[1] - 0.5) * math.sqrt(12.0)
 
 
 def read_table(path: str | Path, *, as_text: Sequence[str] = ()) -> pd.DataFrame:
