@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from echelon.extras import require
+
 CLASSES = ("awful", "bad", "fine", "good")
 WORDS = ("the", "course", "was", "very", "not", *CLASSES)
 
@@ -39,15 +41,15 @@ def mixed_table(
 
 def save_tiny_encoder(folder: Path) -> Path:
     """A BERT of two small layers with a tokenizer of a few words, as transformers saves them."""
-    from transformers import BertConfig, BertModel, BertTokenizerFast
+    transformers = require("transformers", "these tests")
 
     folder.mkdir(exist_ok=True)
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     (folder / "vocab.txt").write_text("\n".join([*special, *WORDS]))
-    BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
-    config = BertConfig(
+    transformers.BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+    config = transformers.BertConfig(
         vocab_size=len(special) + len(WORDS), hidden_size=16, num_hidden_layers=2,
         num_attention_heads=2, intermediate_size=24, max_position_embeddings=64,
     )  # fmt: skip
-    BertModel(config).save_pretrained(folder)
+    transformers.BertModel(config).save_pretrained(folder)
     return folder

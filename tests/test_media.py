@@ -86,6 +86,24 @@ def test_every_method_on_texts(mixed, method: str, tmp_path: Path) -> None:
     )
 
 
+def test_crossings_of_texts_reach_the_user(mixed) -> None:
+    frame, ranks = mixed
+    model = OrdinalClassifier(
+        "ornn",
+        "lstm",
+        text="review",
+        backbone_options={"embedding": 8, "hidden": 8},
+        learning_rate=1e-9,
+        **QUICK | {"random_state": 2},
+    ).fit(frame[["review"]], ranks)
+    curve = model.predict_curve(frame[["review"]])
+    assert float(curve.crossings().max()) > 0
+    # in the order of the rows, though they were read in that of their length
+    rows = [3, 17, 40]
+    few = model.predict_curve(frame[["review"]].iloc[rows])
+    torch.testing.assert_close(few.crossings(), curve.crossings()[rows])
+
+
 def test_texts_in_every_shape(mixed) -> None:
     frame, ranks = mixed
     made = OrdinalClassifier(backbone="lstm", backbone_options=SMALL["text"], **QUICK)
@@ -246,9 +264,10 @@ def test_a_fit_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch) -> None:
 def test_batches_hold_texts_of_like_length() -> None:
     lengths = np.random.default_rng(0).integers(1, 200, size=1000)
     inputs = Inputs(text=TokenLists.of([[2] * length for length in lengths]))
-    rows = Rows(inputs, torch.zeros(1000, dtype=torch.long))
+    rows, every = Rows(inputs, torch.zeros(1000, dtype=torch.long)), torch.arange(1000)
     one, same, other = (
-        shuffled_batches(rows, 16, False, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)
+        shuffled_batches(rows, every, 16, False, torch.Generator().manual_seed(seed))
+        for seed in (1, 1, 2)
     )
     assert sorted(torch.cat(one).tolist()) == list(range(1000))
     assert all(torch.equal(a, b) for a, b in zip(one, same, strict=True))
@@ -256,9 +275,9 @@ def test_batches_hold_texts_of_like_length() -> None:
     padded = sum(len(batch) * lengths[batch].max() for batch in one)
     assert padded < 1.1 * lengths.sum()
     assert np.corrcoef([lengths[b].mean() for b in one], range(len(one)))[0, 1] < 0.5
-    full = shuffled_batches(rows, 16, True, torch.Generator().manual_seed(1))
+    full = shuffled_batches(rows, every, 16, True, torch.Generator().manual_seed(1))
     assert {len(batch) for batch in full} == {16}
-    shared = shuffled_batches(rows, 9, False, torch.Generator().manual_seed(1), least=2)
+    shared = shuffled_batches(rows, every, 9, False, torch.Generator().manual_seed(1), least=2)
     assert min(map(len, shared)) >= 2  # 1000 = 111 * 9 + 1
     for made, asked in ((one, (16, False)), (full, (16, True)), (shared, (9, False, 2))):
         assert len(made) == count_batches(1000, *asked)

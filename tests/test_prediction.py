@@ -13,6 +13,7 @@ import echelon
 from echelon import OrdinalClassifier
 from echelon.data import make_friedman
 from echelon.evaluation import metrics, scorers
+from tests.discrete import coverage_of_draw, discrete_model
 
 NAMES = ["awful", "bad", "fair", "good", "great"]
 
@@ -79,6 +80,33 @@ def test_crossings_reach_the_user() -> None:
     model = OrdinalClassifier("ornn", classes=NAMES, max_epochs=1, random_state=0, device="cpu")
     curve = model.fit(table, truth).predict_curve(rows(20_000, 1)[0])
     assert float(curve.crossings().max()) > 0
+
+
+def test_crossings_survive_cross_validation() -> None:
+    table, truth = rows(300, 0)
+    model = OrdinalClassifier("ornn", classes=NAMES, max_epochs=1, random_state=0, device="cpu")
+    curve = echelon.cross_val_curve(model, table, truth, folds=2)
+    assert float(curve.crossings().max()) > 0
+    alone = model.fit(table, truth).predict_curve(table)
+    assert alone.crossings().shape == curve.crossings().shape
+
+
+def test_a_row_that_cannot_be_predicted_is_named() -> None:
+    table, truth = rows(100, 0)
+    model = OrdinalClassifier(
+        classes=NAMES, max_epochs=1, random_state=0, device="cpu", settings={"scaling": "none"}
+    ).fit(table, truth)
+    table = table.astype(float)
+    table.loc[7, "V3"] = 1e300  # which is infinite for a network
+    model.conformalize(*rows(50, 1))
+    for ask in (model.predict, model.predict_interval):
+        with pytest.raises(ValueError, match=r"row 7 cannot be .* its column 'V3', which holds 1e"):
+            ask(table)
+    found = model.predict(table, on_undefined="missing")
+    assert found[7] is None
+    assert set(np.delete(found, 7)) <= set(NAMES)
+    with pytest.raises(ValueError, match="on_undefined must be 'raise' or 'missing'"):
+        model.predict(table, on_undefined="skip")
 
 
 # ---- calibration ---------------------------------------------------------------------------------
@@ -148,6 +176,29 @@ def test_intervals_cover_and_are_saved(model, tmp_path) -> None:
     per_class = model.predict_interval(new, 0.8, per_class=True)
     np.testing.assert_array_equal(loaded.predict_interval(new, 0.8, per_class=True), per_class)
     assert (per_class != found).any()
+
+
+def test_coverage_holds_where_inputs_are_discrete_and_rows_many() -> None:
+    """Two columns of categories: probabilities tie, and a tie must not hang on the precision."""
+    model, table = discrete_model()
+    shares = [coverage_of_draw(model, table, 0.8, seed) for seed in range(40)]
+    assert np.mean(shares) > 0.8 - 2 * np.std(shares, ddof=1) / len(shares) ** 0.5
+
+
+@pytest.mark.parametrize("kind", ["temperature", "isotonic"])
+def test_weights_of_calibration_rows_count(model, kind) -> None:
+    table, truth = rows(300, 2)
+    weight = np.random.default_rng(0).integers(0, 4, size=300)
+    again = np.repeat(np.arange(300), weight)
+    other = copy.deepcopy(model).calibrate(table.iloc[again], truth[again], kind)
+    model.calibrate(table, truth, kind, sample_weight=weight)
+    new, _ = rows(200, 3)
+    # an isotonic map also knows from how many rows it is
+    np.testing.assert_allclose(model.predict_proba(new), other.predict_proba(new), atol=2e-3)
+    model.conformalize(table, truth, sample_weight=np.where(truth == "great", 1000.0, 1.0))
+    heavy = model.predict_interval(new, 0.9)
+    model.conformalize(table, truth)
+    assert (model.predict_interval(new, 0.9) != heavy).any()
 
 
 def test_too_few_rows_for_a_coverage_are_said(model) -> None:

@@ -29,6 +29,7 @@ from echelon.training.recipes import Settings
 
 FORMAT_VERSION = 2
 _KEY = "echelon_model"
+_CALIBRATION = "calibration."
 _CONFORMAL = "conformal."  # before the names of tensors that are not the network's
 _PARAMETERS = (
     "method", "backbone", "text", "image", "classes", "recipe", "decision", "max_epochs",
@@ -151,8 +152,12 @@ def _rebuild(tensors: dict[str, Tensor], document: dict[str, Any]) -> OrdinalCla
         if f"{_CONFORMAL}{name}" in tensors
     }
     model.conformal_ = _checked_conformal(conformal, num_classes) if conformal else None
-    if "calibration.values" in tensors:
-        model.network_.calibration = Calibration(torch.zeros_like(tensors["calibration.values"]))
+    mended = {
+        name.removeprefix(_CALIBRATION): value
+        for name, value in tensors.items()
+        if name.startswith(_CALIBRATION)
+    }
+    model.network_.calibration = Calibration(mended) if mended else None
     model.network_.load_state_dict(tensors)
     cutpoints = document["cutpoints"]
     model.cutpoints_ = None if cutpoints is None else np.array(cutpoints, dtype=np.float64)
@@ -192,8 +197,8 @@ def _with_tuples(options: Any) -> Any:
 
 def _checked_conformal(arrays: dict[str, Any], num_classes: int) -> ConformalRows:
     rows = ConformalRows(**arrays)
-    if rows.scores.shape != rows.ranks.shape or rows.scores.ndim != 1 or not len(rows.ranks):
-        raise ValueError("its conformal scores and ranks do not belong together")
+    if len({values.shape for values in rows}) != 1 or rows.scores.ndim != 1 or not len(rows.ranks):
+        raise ValueError("its conformal scores, ranks and weights do not belong together")
     if rows.ranks.min() < 0 or rows.ranks.max() >= num_classes:
         raise ValueError(f"its conformal ranks do not lie in 0..{num_classes - 1}")
     return rows

@@ -54,7 +54,7 @@ def cross_val_curve(
     number = assign_folds(table, folds, groups=groups, generator=np.random.default_rng(seed))
     weight = None if sample_weight is None else np.asarray(sample_weight)
     every_group = None if groups is None else np.asarray(groups)
-    result = torch.empty(len(ranks), labels.num_classes, dtype=torch.float64)
+    curves, order = [], []
     for fold in range(folds):
         inside, outside = np.flatnonzero(number != fold), np.flatnonzero(number == fold)
         fitted = clone(model).set_params(classes=labels.classes.tolist())
@@ -64,9 +64,10 @@ def cross_val_curve(
             sample_weight=None if weight is None else weight[inside],
             groups=None if every_group is None else every_group[inside],
         )
-        curve = fitted.predict_curve(_take(X, outside))
-        result[outside] = curve.log_probabilities.double().cpu()
-    return RankCurve(result)
+        curves.append(fitted.predict_curve(_take(X, outside)).to("cpu", torch.float64))
+        order.append(outside)
+    back = np.argsort(np.concatenate(order))
+    return RankCurve.concatenate(curves).rows(torch.from_numpy(back))
 
 
 def _take(table: Any, rows: NDArray[np.int64]) -> Any:

@@ -7,7 +7,7 @@ nothing here subtracts exceedances but an isotonic map, whose outcome they are. 
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,14 +20,34 @@ DECISIONS = ("median", "mean", "mode")
 class CalibrationMap(NamedTuple):
     """A map that mends probabilities; :mod:`echelon.evaluation.calibration` fits it.
 
-    Either every log-probability is divided by `temperature`, (), or, where `values` (K-1, m) has
-    columns, P(y > k) is mapped by row k, given at m even steps from 0 to 1, and the share
+    Either every log-probability is divided by `temperature`, (), or, where `rise` (K-1, m) has
+    columns, P(y > k) is mapped: the map starts at ``base[k]``, (K-1,), and rises by ``rise[k, j]``
+    from ``left[k, j]`` on, at ``steepness[k, j]`` times that, (K-1, m) each. Then the share
     `smoothing`, (), of the unmapped distribution is mixed in.
     """
 
     temperature: Tensor
-    values: Tensor
+    base: Tensor
+    left: Tensor
+    steepness: Tensor
+    rise: Tensor
     smoothing: Tensor
+
+    def increasing(self, exceedance: Tensor) -> Tensor:
+        """P(y > k) (..., K-1) mapped, threshold by threshold."""
+        maps = CalibrationMap(*(values.to(exceedance) for values in self))
+        if torch.compiler.is_exporting():  # ONNX cannot search, so every step is looked at
+            share = (exceedance.unsqueeze(-1) - maps.left) * maps.steepness  # (..., K-1, m)
+            return maps.base + (share.clamp(0, 1) * maps.rise).sum(-1)
+        columns = exceedance.reshape(-1, exceedance.shape[-1]).T.contiguous()  # (K-1, n)
+        step = (torch.searchsorted(maps.left, columns) - 1).clamp(min=0)
+        before = maps.rise.cumsum(-1) - maps.rise  # what has risen before each step
+        left, steepness, rise, risen = (
+            values.gather(1, step) for values in (maps.left, maps.steepness, maps.rise, before)
+        )
+        share = ((columns - left) * steepness).clamp(0, 1)
+        mapped = maps.base.unsqueeze(-1) + risen + share * rise
+        return mapped.T.reshape(exceedance.shape)
 
 
 class RankCurve:
@@ -74,26 +94,37 @@ class RankCurve:
         above = self.probabilities[..., 1:].flip(-1).cumsum(-1).flip(-1)
         return above.clamp(max=1.0)
 
-    def median(self) -> Tensor:
+    @property
+    def is_defined(self) -> Tensor:
+        """Whether each row has a distribution, (...): not where a network gave NaN."""
+        return ~torch.isnan(self.log_probabilities).any(-1)
+
+    def median(self, *, missing: int | None = None) -> Tensor:
         """The lowest rank with P(y <= k) >= 0.5, (...); it minimises the expected absolute error.
 
         This is the papers' rule, the number of exceedances above 0.5. An exceedance of exactly
         0.5 does not count, and rounding does not decide it: 0.5 means 0.5 within 4 epsilon of the
         dtype, 5e-7 in float32.
+
+        Parameters
+        ----------
+        missing : int, optional
+            What stands for the rank of a row without a distribution (NaN), such as -1; without it
+            such a row is an error, for this and for every other decision.
         """
         exceedance = self.exceedance
         tolerance = 4 * torch.finfo(exceedance.dtype).eps
-        return (exceedance > 0.5 + tolerance).sum(-1)
+        return self._decided((exceedance > 0.5 + tolerance).sum(-1), missing)
 
     def mean(self) -> Tensor:
         """The expected rank, (...), a real number; rounded, it minimises the squared error."""
         return self.exceedance.sum(-1)
 
-    def mode(self) -> Tensor:
+    def mode(self, *, missing: int | None = None) -> Tensor:
         """The most probable rank, (...); the lowest of equals. It maximises the accuracy."""
-        return self.log_probabilities.argmax(-1)
+        return self._decided(self.log_probabilities.argmax(-1), missing)
 
-    def label(self, decision: str | Tensor) -> Tensor:
+    def label(self, decision: str | Tensor, *, missing: int | None = None) -> Tensor:
         """The rank that a decision picks, (...).
 
         Parameters
@@ -101,19 +132,41 @@ class RankCurve:
         decision : {"median", "mean", "mode"} or Tensor of shape (K, K) or (K-1,)
             The mean is rounded; a matrix holds costs for :meth:`decide`, a vector cut-points for
             :meth:`cut`.
+        missing : int, optional
+            As for :meth:`median`.
+
+        Examples
+        --------
+        >>> curve = RankCurve(torch.tensor([[0.2, 0.8], [float("nan"), 0.5]]).log())
+        >>> curve.label("mode", missing=-1)
+        tensor([ 1, -1])
         """
         if not isinstance(decision, str):
-            return self.cut(decision) if decision.dim() == 1 else self.decide(decision)
+            decide = self.cut if decision.dim() == 1 else self.decide
+            return decide(decision, missing=missing)
         if decision not in DECISIONS:
             raise ValueError(
                 f"decision must be one of {', '.join(map(repr, DECISIONS))}, or a matrix of costs; "
                 f"got {decision!r}"
             )
         if decision == "mean":
-            return self.mean().round().long()
-        return self.median() if decision == "median" else self.mode()
+            return self._decided(self.mean().round().nan_to_num().long(), missing)
+        return self.median(missing=missing) if decision == "median" else self.mode(missing=missing)
 
-    def cut(self, cutpoints: Tensor) -> Tensor:
+    def _decided(self, ranks: Tensor, missing: int | None) -> Tensor:
+        """Ranks (...), where every row has a distribution or something stands for its rank."""
+        if missing is not None:
+            return ranks.masked_fill(~self.is_defined, missing)
+        if not torch.compiler.is_compiling() and not bool(self.is_defined.all()):
+            undefined = (~self.is_defined).reshape(-1).nonzero().reshape(-1)
+            raise ValueError(
+                f"{len(undefined)} of {self.is_defined.numel()} rows have no distribution, but "
+                f"NaN, the first being row {int(undefined[0])}: no rank can be picked. Look for "
+                f"extreme numbers in it, or pass missing=-1 for a rank of -1"
+            )
+        return ranks
+
+    def cut(self, cutpoints: Tensor, *, missing: int | None = None) -> Tensor:
         """The number of cut-points (K-1,) below the expected rank, (...).
 
         Examples
@@ -128,9 +181,9 @@ class RankCurve:
                 f"cutpoints must have the shape {expected}; got {tuple(cutpoints.shape)}"
             )
         mean = self.mean()
-        return (mean.unsqueeze(-1) > cutpoints.to(mean)).sum(-1)
+        return self._decided((mean.unsqueeze(-1) > cutpoints.to(mean)).sum(-1), missing)
 
-    def decide(self, cost_matrix: Tensor) -> Tensor:
+    def decide(self, cost_matrix: Tensor, *, missing: int | None = None) -> Tensor:
         """The rank with the lowest expected cost, (...); the lowest of equals.
 
         Parameters
@@ -159,21 +212,15 @@ class RankCurve:
         # Equal costs are equal but for rounding, which must not choose between them.
         rounding = 8 * torch.finfo(expected.dtype).eps * costs.abs().max()
         as_good = expected <= expected.amin(-1, keepdim=True) + rounding
-        return as_good.int().argmax(-1)  # the first of them
+        return self._decided(as_good.int().argmax(-1), missing)  # the first of them
 
     def calibrated(self, calibration: CalibrationMap) -> "RankCurve":
         """The curve with a map applied; crossings stay those of the raw curve."""
         logs = self.log_probabilities
-        if not calibration.values.shape[-1]:
+        if not calibration.rise.shape[-1]:
             scaled = torch.log_softmax(logs / calibration.temperature.to(logs), -1)
             return RankCurve(scaled, raw_exceedance=self._raw_exceedance)
-        values = calibration.values.to(logs)  # (K-1, m)
-        tasks, steps = values.shape
-        place = self.exceedance.clamp(0, 1) * (steps - 1)
-        left = place.floor().clamp(max=steps - 2)
-        index = left.long() + steps * torch.arange(tasks, device=logs.device)
-        flat = values.reshape(-1)
-        mapped = flat[index] + (place - left) * (flat[index + 1] - flat[index])
+        mapped = calibration.increasing(self.exceedance)
         # Each threshold has a map of its own, so the results may cross: sorting repairs that.
         ordered = mapped.sort(-1, descending=True).values
         ends = torch.ones_like(ordered[..., :1])
@@ -182,6 +229,21 @@ class RankCurve:
         mixed = (1 - share) * mended + share * self.probabilities
         smallest = torch.finfo(mixed.dtype).tiny
         return RankCurve(mixed.clamp(min=smallest).log(), raw_exceedance=self._raw_exceedance)
+
+    def rows(self, places: Tensor) -> "RankCurve":
+        """The curves at some places of the first dimension, in their order."""
+        raw = self._raw_exceedance
+        return RankCurve(
+            self.log_probabilities[places], raw_exceedance=None if raw is None else raw[places]
+        )
+
+    def to(self, *args: Any, **options: Any) -> "RankCurve":
+        """The same curve on a device or in a dtype, as :meth:`torch.Tensor.to` takes them."""
+        raw = self._raw_exceedance
+        return RankCurve(
+            self.log_probabilities.to(*args, **options),
+            raw_exceedance=None if raw is None else raw.to(*args, **options),
+        )
 
     @staticmethod
     def concatenate(curves: Sequence["RankCurve"]) -> "RankCurve":

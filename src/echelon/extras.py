@@ -5,6 +5,7 @@ imported gets a sentence of its own, as installing it once more would not help.
 """
 
 import importlib
+import importlib.util
 import sys
 from typing import Any
 
@@ -23,6 +24,7 @@ _EXTRAS = {
     "transformers": "text",
     "vl_convert": "report",
 }
+_USING_TORCHVISION = ("timm", "transformers")
 _OPERATOR = "operator torchvision::nms does not exist"
 _schemas: list[Any] = []  # kept, as what they declare goes with them
 
@@ -61,16 +63,23 @@ def require(module: str, purpose: str) -> Any:
 
 
 def _imported(module: str) -> Any:
+    package = module.partition(".")[0]
+    # A torchvision that was built for another torch, or without its compiled half, fails at its own
+    # import; with it fail timm and, when their parts are first used, transformers. Neither needs
+    # anything of that half.
+    first = "torchvision" if package in _USING_TORCHVISION and _is_there("torchvision") else module
     try:
-        return importlib.import_module(module)
+        importlib.import_module(first)
     except RuntimeError as error:
-        # A torchvision that was built for another torch, or without its compiled half, fails at its
-        # own import; with it fail timm and parts of transformers, which need nothing of that half.
         if _OPERATOR not in str(error) or _schemas:
             raise
-    _declare_operators()
-    _forget("torchvision", module.partition(".")[0])
+        _declare_operators()
+        _forget("torchvision", package)
     return importlib.import_module(module)
+
+
+def _is_there(package: str) -> bool:
+    return package in sys.modules or importlib.util.find_spec(package) is not None
 
 
 def _declare_operators() -> None:

@@ -7,7 +7,7 @@ subclass fits, and gives `_curves(X)`, the curves of its input one part after th
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -17,21 +17,24 @@ from torch import Tensor, nn
 
 from echelon.curve import DECISIONS, RankCurve
 from echelon.data.labels import Labels
-from echelon.data.tables import TableSchema
+from echelon.data.tables import TableEncoder, TableSchema
 from echelon.evaluation import calibration as calibrating
 from echelon.evaluation import conformal
+from echelon.evaluation._arguments import as_weight
 from echelon.evaluation.cutpoints import fit_cutpoints
 from echelon.training.network import Calibration, OrdinalNetwork
 from echelon.training.recipes import Settings
 
 Decision = str | ArrayLike | None
+OnUndefined = Literal["raise", "missing"]
 
 
 class ConformalRows(NamedTuple):
-    """Conformity and true rank, (n,) each, of the rows that were kept for intervals."""
+    """Conformity, true rank and weight, (n,) each, of the rows that were kept for intervals."""
 
     scores: NDArray[np.float64]
     ranks: NDArray[np.int64]
+    weight: NDArray[np.float64]
 
 
 class CurvePredictor:
@@ -71,9 +74,78 @@ class CurvePredictor:
         """The whole distribution over ranks of each row."""
         return RankCurve.concatenate(list(self._curves(X)))
 
-    def predict(self, X: Any, decision: Decision = None) -> NDArray[Any]:  # noqa: N803
-        """The label of each row, (n,), by the model's decision or by another one."""
-        return np.concatenate([self.label(curve, decision) for curve in self._curves(X)])
+    def predict(
+        self,
+        X: Any,  # noqa: N803
+        decision: Decision = None,
+        *,
+        on_undefined: OnUndefined = "raise",
+    ) -> NDArray[Any]:
+        """The label of each row, (n,), by the model's decision or by another one.
+
+        Parameters
+        ----------
+        X
+            Rows, as for ``fit``.
+        decision : {"median", "mean", "mode", "kappa"} or array of shape (K, K), optional
+            Instead of the model's own.
+        on_undefined : {"raise", "missing"}
+            What becomes of a row for which the network gives no probabilities but NaN, as it may
+            where numbers are too large for it: an error that names the row, or the label None.
+        """
+        if on_undefined not in ("raise", "missing"):
+            raise ValueError(f"on_undefined must be 'raise' or 'missing'; got {on_undefined!r}")
+        labels: list[NDArray[Any]] = []
+        start = 0
+        for curve in self._curves(X):
+            if on_undefined == "raise":
+                self.refuse_undefined(curve, X, start)
+            labels.append(self.label(curve, decision))
+            start += len(labels[-1])
+        return np.concatenate(labels)
+
+    def refuse_undefined(
+        self,
+        curve: RankCurve,
+        X: Any,  # noqa: N803
+        start: int = 0,
+        first_row: int = 0,
+    ) -> None:
+        """Raise where a row has no distribution, and name it and the column that stands out in it.
+
+        Parameters
+        ----------
+        curve : RankCurve
+        X
+            Rows, of which those from `start` on belong to the curve.
+        start : int
+        first_row : int
+            What the first of the rows is called.
+        """
+        undefined = np.flatnonzero(~curve.is_defined.cpu().numpy())
+        if not len(undefined):
+            return
+        row = start + int(undefined[0])
+        column = self._farthest_column(X, row)
+        more = f", and {len(undefined) - 1} others" if len(undefined) > 1 else ""
+        raise ValueError(
+            f"row {first_row + row} cannot be predicted{more}: the network gives no "
+            f"probabilities for it, but NaN"
+            + (f"; look at its column {column}" if column else "")
+            + ". Leave the cell empty, or predict with on_undefined='missing'"
+        )
+
+    def _farthest_column(self, X: Any, row: int) -> str | None:  # noqa: N803
+        """The column in which a row is farthest from the rows that were trained on."""
+        encoder = cast(TableEncoder, self.network_.encoder)
+        numbers = self.schema_.read(X).numbers[row, encoder.kept.cpu().numpy()]
+        if not len(numbers):
+            return None
+        with np.errstate(over="ignore"):
+            away = np.abs(numbers - encoder.centre.cpu().numpy()) / encoder.scale.cpu().numpy()
+        place = int(np.nan_to_num(away, posinf=np.inf).argmax())
+        name = self.schema_.numeric[int(encoder.kept[place])].name
+        return f"{name!r}, which holds {numbers[place]:g}"
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """P(y = k) of each row, (n, K), in the order of `classes_`."""
@@ -84,8 +156,13 @@ class CurvePredictor:
         return self.predict_curve(X).exceedance.double().cpu().numpy()
 
     def label(self, curve: RankCurve, decision: Decision = None) -> NDArray[Any]:
-        """The label that a decision picks from each curve, (n,)."""
-        return self.labels_.from_ranks(curve.label(self.decision_rule(decision)).cpu().numpy())
+        """The label that a decision picks from each curve, (n,); None for one that is undefined."""
+        ranks = curve.label(self.decision_rule(decision), missing=-1).cpu().numpy()
+        labels = self.labels_.from_ranks(ranks.clip(min=0))
+        if (ranks < 0).any():
+            labels = labels.astype(object)
+            labels[ranks < 0] = None
+        return labels
 
     def decision_rule(self, decision: Decision = None) -> str | Tensor:
         """What a decision is for the curve: its name, a matrix of costs, or cut-points.
@@ -107,7 +184,14 @@ class CurvePredictor:
 
     # ---- calibration -------------------------------------------------------------------------
 
-    def calibrate(self, X: Any, y: Any, kind: calibrating.Kind = "temperature") -> Any:  # noqa: N803
+    def calibrate(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        kind: calibrating.Kind = "temperature",
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> Any:
         """Mend the probabilities on rows that the model was not fitted on.
 
         The map becomes part of the model: predictions, saved files and ONNX graphs apply it.
@@ -120,40 +204,55 @@ class CurvePredictor:
         kind : {"temperature", "isotonic"}
             One number for all distributions; or an increasing map for each threshold, which can
             mend more and needs more rows, some thousands.
+        sample_weight : array-like, shape (n,), optional
         """
         check_is_fitted(self, "network_")
         ranks = self._ranks(X, y)
         earlier, self.network_.calibration = self.network_.calibration, None
         try:
             probabilities = self.predict_proba(X)
-            fit = calibrating.fit_calibration(ranks, probabilities, kind)
-            summary = calibrating.calibration_summary(ranks, probabilities, kind)
+            fit = calibrating.fit_calibration(
+                ranks, probabilities, kind, sample_weight=sample_weight
+            )
+            summary = calibrating.calibration_summary(
+                ranks, probabilities, kind, sample_weight=sample_weight
+            )
         except Exception:
             self.network_.calibration = earlier
             raise
         device = next(self.network_.parameters()).device
-        values = torch.from_numpy(fit.values)
-        self.network_.calibration = Calibration(values, fit.temperature, fit.smoothing).to(device)
+        self.network_.calibration = Calibration(fit._asdict()).to(device)
         self.calibration_summary_ = summary
         mapped = calibrating.apply_calibration(probabilities, fit)
-        self.cutpoints_ = tune_cutpoints(ranks, mapped)
+        self.cutpoints_ = tune_cutpoints(ranks, mapped, sample_weight)
         self.conformal_ = None
         return self
 
     # ---- intervals ---------------------------------------------------------------------------
 
-    def conformalize(self, X: Any, y: Any) -> Any:  # noqa: N803
+    def conformalize(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> Any:
         """Prepare :meth:`predict_interval` with rows that were used for nothing else.
 
         Parameters
         ----------
         X, y
             Rows and labels, as for ``fit``; some hundreds or more, drawn as those to be predicted.
+        sample_weight : array-like, shape (n,), optional
+            How many rows each stands for, where they were not drawn as those to be predicted.
         """
         check_is_fitted(self, "network_")
         ranks = self._ranks(X, y)
+        weight = np.ones(len(ranks))
+        if sample_weight is not None:
+            weight = as_weight(sample_weight, length=len(ranks))
         scores = conformal.calibration_scores(ranks, self.predict_proba(X))
-        self.conformal_ = ConformalRows(scores, ranks)
+        self.conformal_ = ConformalRows(scores, ranks, weight)
         return self
 
     def predict_interval(
@@ -177,7 +276,10 @@ class CurvePredictor:
             Hold the coverage within every true class, at the price of wider intervals.
         """
         check_is_fitted(self, "network_")
-        ranks = self.interval_ranks(self.predict_proba(X), coverage, per_class=per_class)
+        curve = self.predict_curve(X)
+        self.refuse_undefined(curve, X)
+        probabilities = curve.probabilities.double().cpu().numpy()
+        ranks = self.interval_ranks(probabilities, coverage, per_class=per_class)
         ends = [self.labels_.from_ranks(ranks[:, side]) for side in (0, 1)]
         return np.stack(ends, axis=1)
 
@@ -191,7 +293,7 @@ class CurvePredictor:
                 "intervals need rows that were used for nothing else: call conformalize(X, y) "
                 "first, or fit with `echelon fit --conformal 0.15`"
             )
-        scores, ranks = self.conformal_
+        scores, ranks, weight = self.conformal_
         num_classes = self.labels_.num_classes
         counts = np.bincount(ranks, minlength=num_classes) if per_class else np.array([len(ranks)])
         needed = conformal.required_rows(coverage)
@@ -203,9 +305,12 @@ class CurvePredictor:
                 stacklevel=3,
             )
         if per_class:
-            limits = conformal.class_thresholds(scores, ranks, coverage, num_classes)
+            limits = conformal.class_thresholds(
+                scores, ranks, coverage, num_classes, sample_weight=weight
+            )
             return conformal.intervals(probabilities, limits)
-        return conformal.intervals(probabilities, conformal.threshold(scores, coverage))
+        limit = conformal.threshold(scores, coverage, sample_weight=weight)
+        return conformal.intervals(probabilities, limit)
 
     def _ranks(self, X: Any, y: Any) -> NDArray[np.int64]:  # noqa: N803
         ranks = self.labels_.to_ranks(y)
@@ -248,7 +353,7 @@ class CurvePredictor:
 def tune_cutpoints(
     ranks: NDArray[np.int64],
     probabilities: NDArray[np.float64],
-    sample_weight: NDArray[Any] | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """Cut-points for the decision ``"kappa"`` from predictions of rows that were held out."""
     num_classes = probabilities.shape[1]

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import echelon
 from echelon.cli.main import app, main
 from echelon.data import make_friedman
 from echelon.runs import read_run
@@ -86,6 +87,23 @@ def test_decisions_calibration_and_intervals(folder: Path) -> None:
     assert (pd.read_csv("c.csv")["prediction"] == 3).mean() > 0.5  # missing a 3 is dear
     run("evaluate", "m", "table.csv", "--target", "stars", "--decision", "mode", "--out", "run")
     assert "conformal_scores" in read_run("run").predictions
+
+
+def test_held_out_rows_keep_their_weights(folder: Path) -> None:
+    table = pd.read_csv("table.csv").drop(columns="grade")
+    table["weight"] = np.where(table["stars"] == 3, 50.0, 1.0)
+    table.to_csv("weighted.csv", index=False)
+    asked = "fit weighted.csv --target stars --conformal 0.2 --calibrate isotonic --out"
+    run(*asked.split(), "weighted", "--weight", "weight", *QUICK)
+    run(*asked.split(), "plain", "--drop", "weight", *QUICK)
+    weighted, plain = echelon.load("weighted"), echelon.load("plain")
+    np.testing.assert_array_equal(weighted.conformal_.ranks, plain.conformal_.ranks)
+    np.testing.assert_array_equal(
+        weighted.conformal_.weight, np.where(weighted.conformal_.ranks == 2, 50.0, 1.0)
+    )
+    # the highest class has nearly all of the weight, and a third of the rows
+    shares = [model.predict_proba(table)[:, 2].mean() for model in (weighted, plain)]
+    assert shares[0] > shares[1] + 0.05
 
 
 def test_a_class_among_the_held_out_rows_alone_is_a_class(folder: Path) -> None:

@@ -46,6 +46,22 @@ def test_never_contradicts_itself(
         assert (curve.crossings() == 0).all()
 
 
+@every_case
+@pytest.mark.parametrize("decision", ["median", "mean", "mode", "costs", "cut-points"])
+def test_no_rank_is_made_up_where_there_is_no_distribution(case: Case, decision: str) -> None:
+    batch = make_batch(case)
+    logits = batch.logits.detach().clone()
+    logits[3] = float("nan")
+    curve = batch.method.curve(logits)
+    rule = {"costs": torch.ones(5, 5), "cut-points": torch.arange(4) + 0.5}.get(decision, decision)
+    with pytest.raises(ValueError, match=r"1 of 12 rows have no distribution.* row 3"):
+        curve.label(rule)
+    found = curve.label(rule, missing=-1)
+    assert found[3] == -1
+    others = [i for i in range(12) if i != 3]
+    torch.testing.assert_close(found[others], batch.method.curve(logits[others]).label(rule))
+
+
 @pytest.mark.parametrize("case", [c for c in CASES if c.name in ("clm", "regression")], ids=str)
 @given(
     num_classes=st.sampled_from([3, 5, 20, 300]),

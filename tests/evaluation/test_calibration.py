@@ -1,5 +1,7 @@
 """Reliability and the maps that mend it, against scikit-learn and against the curve's own."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 import torch
@@ -11,6 +13,7 @@ from echelon.curve import CalibrationMap, RankCurve
 from echelon.data import make_friedman
 from echelon.evaluation.calibration import (
     CALIBRATIONS,
+    _mapped,
     apply_calibration,
     calibration_error,
     calibration_summary,
@@ -60,16 +63,85 @@ def test_temperature_finds_the_power_that_distorted() -> None:
     )
 
 
-@given(st.lists(st.tuples(st.integers(0, 10), st.booleans()), min_size=1, max_size=40))
-def test_pooling_equals_scikit_learn(rows) -> None:
-    x = np.array([a / 10 for a, _ in rows])
-    y = np.array([b for _, b in rows])
-    at, values = pool_adjacent_violators(x, y)
-    assert (np.diff(values) > 0).all()
-    steps = IsotonicRegression().fit(x, y.astype(float)).predict(x)
-    assert sorted({round(v, 9) for v in steps}) == pytest.approx(values.tolist(), abs=1e-8)
-    for place, value in zip(at, values, strict=True):
-        assert x[np.isclose(steps, value)].mean() == pytest.approx(place)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 10), st.booleans(), st.integers(0, 3)), min_size=1, max_size=40
+    ).filter(lambda rows: any(weight for _, _, weight in rows))
+)
+def test_isotonic_maps_equal_scikit_learn(rows) -> None:
+    """Weighted, between the steps and beyond them too."""
+    x = np.array([a / 10 for a, _, _ in rows])
+    y = np.array([b for _, b, _ in rows])
+    weight = np.array([w for _, _, w in rows], dtype=float)
+    fit = fit_calibration(y.astype(int), np.stack([1 - x, x], 1), "isotonic", sample_weight=weight)
+    asked = np.linspace(0, 1, 201)
+    found = _mapped(asked, fit, 0)
+    reference = IsotonicRegression(out_of_bounds="clip")
+    reference.fit(x[weight > 0], y[weight > 0].astype(float), sample_weight=weight[weight > 0])
+    np.testing.assert_allclose(found, reference.predict(asked), atol=1e-6)  # it rounds its knots
+
+
+def test_pooling_keeps_the_ends_of_every_step() -> None:
+    x, y = np.array([0.1, 0.2, 0.3, 0.4, 0.9]), np.array([0, 1, 0, 1, 1])
+    steps = pool_adjacent_violators(x, y, np.ones(5))
+    assert steps.value.tolist() == [0, 0.5, 1]
+    assert steps.first.tolist() == [0.1, 0.2, 0.4]
+    assert steps.last.tolist() == [0.1, 0.3, 0.9]
+
+
+def rare_shares(n: int, seed: int, rare: int) -> tuple[float, float, float]:
+    """How often a rare class occurs, the top or the lowest, and what maps of other rows say."""
+    generator = np.random.default_rng(seed)
+    score = generator.normal(size=2 * n)
+    above = 1 / (1 + np.exp(6.5 - score))  # P(y > 1), 0.003 on average
+    ranks = (generator.random(2 * n) < 0.3).astype(int)
+    ranks[generator.random(2 * n) < above] = 2
+    p = np.stack([(1 - above) * 0.7, (1 - above) * 0.3, above], axis=1)
+    if rare == 0:
+        ranks, p = 2 - ranks, p[:, ::-1]
+    fit = fit_calibration(ranks[:n], p[:n], "isotonic")
+    reference = IsotonicRegression(out_of_bounds="clip").fit(above[:n], ranks[:n] == rare)
+    found = apply_calibration(p[n:], fit)[:, rare].mean()
+    return (ranks[n:] == rare).mean(), found, reference.predict(above[n:]).mean()
+
+
+@pytest.mark.parametrize("rare", [0, 2])
+def test_rare_classes_stay_rare(rare: int) -> None:
+    """The share that a map gives a class is that of the rows it was fitted on."""
+    shares = np.array([rare_shares(20_000, seed, rare) for seed in range(5)])
+    happened, found, reference = shares.mean(axis=0)
+    error = np.sqrt(2 * happened / (5 * 20_000))  # of both halves
+    assert abs(found - happened) < 3 * error
+    # but for what smoothing mixes in, and for ramps that are not quite vertical
+    np.testing.assert_allclose(found, reference, atol=1e-4)
+
+
+def test_a_truth_that_was_held_for_impossible_does_not_move_the_temperature() -> None:
+    truth, _, distorted = true_and_distorted(1000)
+    plain = fit_calibration(truth, distorted, "temperature").temperature
+    impossible = np.zeros((1, 6))
+    impossible[0, 1] = 1.0
+    found = fit_calibration(
+        np.append(truth, 4), np.concatenate([distorted, impossible]), "temperature"
+    )
+    assert found.temperature == pytest.approx(plain, rel=1e-6)
+    alone = fit_calibration([4], impossible, "temperature")
+    assert alone.temperature == 1.0
+
+
+@pytest.mark.parametrize("kind", CALIBRATIONS)
+def test_a_whole_weight_is_repeating_the_row(kind) -> None:
+    truth, _, distorted = true_and_distorted(300)
+    weight = np.random.default_rng(0).integers(0, 4, size=300)
+    again = np.repeat(np.arange(300), weight)
+    weighted = fit_calibration(truth, distorted, kind, sample_weight=weight)
+    repeated = fit_calibration(truth[again], distorted[again], kind)
+    for one, other in zip(weighted[1:-1], repeated[1:-1], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+    for of in ("exceedance", "probabilities"):
+        assert calibration_error(truth, distorted, of=of, sample_weight=weight) == pytest.approx(
+            calibration_error(truth[again], distorted[again], of=of)
+        )
 
 
 @pytest.mark.parametrize("kind", CALIBRATIONS)
@@ -90,13 +162,16 @@ def test_the_curve_applies_the_same_map_and_it_stays_a_distribution(kind, n) -> 
     assert (found >= 0).all()
     np.testing.assert_allclose(found.sum(axis=1), 1)
     curve = RankCurve(torch.from_numpy(distorted).log()).calibrated(
-        CalibrationMap(
-            torch.tensor(fit.temperature), torch.from_numpy(fit.values), torch.tensor(fit.smoothing)
-        )
+        CalibrationMap(*(torch.as_tensor(values) for values in fit[1:]))
     )
     np.testing.assert_allclose(curve.probabilities.numpy(), found, atol=1e-7)
     assert np.isfinite(curve.log_probabilities.numpy()).all()
     exceedance = curve.exceedance
+    with mock.patch("torch.compiler.is_exporting", return_value=True):  # a graph searches nothing
+        exported = RankCurve(torch.from_numpy(distorted).log()).calibrated(
+            CalibrationMap(*(torch.as_tensor(values) for values in fit[1:]))
+        )
+    torch.testing.assert_close(exported.probabilities, curve.probabilities)
     assert bool((exceedance.diff(dim=-1) <= 1e-12).all())
 
 

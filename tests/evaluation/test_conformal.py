@@ -25,7 +25,7 @@ def distributions(draw, rows: int = 6):
 @given(distributions(), st.floats(0, 1))
 def test_an_interval_is_the_hull_of_the_probable_ranks_with_the_mode(p, t) -> None:
     for row, (low, high) in zip(p, conformal.intervals(p, t), strict=True):
-        members = [k for k in range(len(row)) if row[k] >= t] + [int(row.argmax())]
+        members = [k for k in range(len(row)) if row[k] >= min(t, row.max()) * (1 - 1e-4)]
         assert (low, high) == (min(members), max(members))
 
 
@@ -58,6 +58,33 @@ def test_the_truth_is_inside_exactly_where_its_score_reaches_the_threshold(p, da
     found = conformal.intervals(p, limit)
     inside = (found[:, 0] <= truth) & (truth <= found[:, 1])
     np.testing.assert_array_equal(inside, scores >= limit)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 4)), min_size=1, max_size=40), COVERAGES)
+def test_weights_are_how_many_rows_each_stands_for(rows, coverage) -> None:
+    scores, weight = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
+    found = conformal.threshold(scores, coverage, sample_weight=weight)
+    plain = conformal.threshold(scores, coverage)
+    assert conformal.threshold(scores, coverage, sample_weight=np.full(len(rows), 3.0)) == plain
+    if not weight.any():
+        assert found == -math.inf
+        return
+    allowed = (1 - coverage) * (weight.sum() + weight.mean())
+    assert weight[scores < found].sum() <= allowed + 1e-6
+    # and the next score up would be too high
+    higher = scores[(scores > found) & (weight > 0)]
+    if len(higher):
+        assert weight[scores <= higher.min()].sum() > allowed - 1e-6
+
+
+def test_equal_probabilities_are_modes_alike() -> None:
+    """Rounding decides nothing: not which rank is the mode, and not a tie with the threshold."""
+    p = np.array([[0.4, 0.4, 0.2], [0.4, 0.2, 0.4]])
+    tiny = np.array([[-1e-8, 1e-8, 0], [-1e-8, 0, 1e-8]])
+    for moved in (p, p + tiny, p - tiny):
+        assert conformal.conformity(moved).tolist()[1] == [math.inf] * 3
+        assert conformal.intervals(moved, math.inf).tolist() == [[0, 1], [0, 2]]
+        assert conformal.intervals(moved, 0.2).tolist() == [[0, 2], [0, 2]]
 
 
 def test_too_few_rows_let_every_rank_in() -> None:

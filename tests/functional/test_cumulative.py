@@ -7,10 +7,16 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 from torch.nn.functional import softplus
 
-from echelon.functional import clm_log_probabilities, regression_loss
+from echelon.functional import (
+    clm_log_probabilities,
+    regression_log_probabilities,
+    regression_loss,
+)
+from echelon.functional._cumulative import _log_probability_of_rank
 from echelon.functional._intervals import log_normal_cdf, log_normal_interval
 from echelon.methods import method
 from tests.reference import probabilities
@@ -97,22 +103,71 @@ def test_normal_interval_is_continuous_over_its_branches(lower: float, log_width
     torch.testing.assert_close(halves, whole, rtol=1e-7, atol=1e-7)
 
 
-def test_regression_fits_its_spread_and_only_that() -> None:
-    torch.manual_seed(0)
-    ranks = torch.randint(0, 9, (4000,))
-    fixed = torch.full((4000, 1), 4.0)
-    log_sigma = torch.zeros(1, requires_grad=True)
-    optimiser = torch.optim.Adam([log_sigma], lr=0.05)
-    for _ in range(300):
-        loss = regression_loss(
-            torch.cat([fixed, log_sigma.expand(4000, 1)], 1), ranks, num_classes=9
-        )
+def latent_ranks(spread: float, n: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Values between 0 and 8, and the ranks 0..8 that they have with some noise."""
+    generator = np.random.default_rng(seed)
+    values = generator.uniform(0, 8, n)
+    ranks = np.clip(np.round(values + spread * generator.normal(size=n)), 0, 8)
+    return torch.from_numpy(values), torch.from_numpy(ranks).long()
+
+
+def fitted_log_sigma(values: torch.Tensor, ranks: torch.Tensor) -> float:
+    """What the loss makes of the spread where the values are given."""
+    log_sigma = torch.zeros(1, dtype=torch.float64, requires_grad=True)
+    optimiser = torch.optim.LBFGS([log_sigma], max_iter=100, line_search_fn="strong_wolfe")
+
+    def closure() -> torch.Tensor:
         optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-    squared = (ranks - 4.0).square().mean()
-    assert log_sigma.exp().item() == pytest.approx(squared.sqrt().item(), rel=1e-3)
-    torch.testing.assert_close(loss.detach(), squared)
+        logits = torch.stack([values, log_sigma.expand(len(values))], 1)
+        regression_loss(logits, ranks, num_classes=9).backward()
+        # its value does not tell how well the spread fits, so the optimiser gets what does
+        chosen = -regression_log_probabilities(logits, num_classes=9).gather(1, ranks[:, None])
+        return chosen.mean().detach()
+
+    optimiser.step(closure)
+    return float(log_sigma.detach())
+
+
+def interval_likelihood(log_sigma: float, values: np.ndarray, ranks: np.ndarray) -> float:
+    """-log P(rank), by scipy."""
+    lower = np.where(ranks == 0, -np.inf, ranks - 0.5)
+    upper = np.where(ranks == 8, np.inf, ranks + 0.5)
+    scale = np.exp(log_sigma)
+    below, above = (norm.cdf(edge, loc=values, scale=scale) for edge in (lower, upper))
+    return -np.log(np.maximum(above - below, 1e-300)).mean()
+
+
+@pytest.mark.parametrize("spread", [0.15, 0.5, 2.0])
+def test_regression_fits_its_spread_by_the_likelihood_of_the_ranks(spread: float) -> None:
+    values, ranks = latent_ranks(spread, 4000, seed=0)
+    found = fitted_log_sigma(values, ranks)
+    best = minimize_scalar(
+        interval_likelihood, bounds=(-4, 2), args=(values.numpy(), ranks.numpy()), method="bounded"
+    )
+    assert found == pytest.approx(best.x, abs=1e-4)
+    # and that is the spread that made the ranks, within its standard error (found by the curvature)
+    step = 0.01
+    around = [interval_likelihood(best.x + d, values.numpy(), ranks.numpy()) for d in (-step, step)]
+    error = (4000 * (sum(around) - 2 * best.fun) / step**2) ** -0.5
+    assert abs(best.x - math.log(spread)) < 3 * error
+
+
+def test_regression_has_the_value_of_the_squared_error() -> None:
+    values, ranks = latent_ranks(1.0, 100, seed=1)
+    logits = torch.stack([values, torch.full((100,), -1.0, dtype=torch.float64)], 1)
+    loss = regression_loss(logits, ranks, num_classes=9)
+    torch.testing.assert_close(loss, (ranks - values).square().mean())
+
+
+def test_a_rank_alone_has_the_probability_that_the_curve_gives_it() -> None:
+    torch.manual_seed(0)
+    for magnitude in (1.0, 30.0, 1e4):
+        logits = torch.stack([torch.randn(200) * magnitude, torch.randn(200) * 3], 1)
+        for num_classes in (2, 3, 9):
+            ranks = torch.randint(num_classes, (200,))
+            whole = regression_log_probabilities(logits, num_classes=num_classes)
+            found = _log_probability_of_rank(logits, ranks, num_classes)
+            torch.testing.assert_close(found, whole.gather(1, ranks[:, None]).squeeze(1))
 
 
 def test_the_spread_does_not_reach_the_network() -> None:

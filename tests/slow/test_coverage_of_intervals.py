@@ -6,6 +6,7 @@ import pytest
 from echelon import METHODS, OrdinalClassifier
 from echelon.data import make_friedman
 from echelon.evaluation import conformal
+from tests.discrete import coverage_of_draw, discrete_model
 
 COVERAGES = (0.8, 0.9, 0.95)
 DRAWS = 60
@@ -82,3 +83,12 @@ def test_intervals_are_nearly_as_narrow_as_can_be(large, coverage) -> None:
     print(coverage, {**widths, "order-blind": blind})
     assert widths["model"] <= 1.02 * blind
     assert widths["model"] <= 1.05 * widths["true"]
+
+
+@pytest.mark.parametrize("coverage", COVERAGES)
+def test_coverage_holds_where_inputs_are_discrete(coverage) -> None:
+    model, table = discrete_model()
+    shares = [coverage_of_draw(model, table, coverage, seed) for seed in range(500)]
+    error = np.std(shares, ddof=1) / len(shares) ** 0.5
+    print(f"{coverage}: {np.mean(shares):.4f}, standard error {error:.4f}")
+    assert np.mean(shares) > coverage - 2 * error

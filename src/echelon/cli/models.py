@@ -3,7 +3,7 @@
 import json
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -134,17 +134,23 @@ def fit(
         checkpoint_dir=checkpoints if resume else None,
         verbose=0 if as_json or not is_first_process() else 1,
     )
+    weights = None if weight is None else frame[weight].to_numpy()
+
+    def weights_of(mask: Any) -> Any:
+        return None if weights is None else weights[mask]
+
     model.fit(
         features[rows],
         frame[target][rows],
-        sample_weight=None if weight is None else frame[weight].to_numpy()[rows],
+        sample_weight=weights_of(rows),
         groups=None if groups is None else groups[rows],
     )
     for name, mask in held.items():
+        kept_rows = features[mask], frame[target][mask]
         if name == "calibrate":
-            model.calibrate(features[mask], frame[target][mask], kind=calibrate)  # type: ignore[arg-type]
+            model.calibrate(*kept_rows, kind=calibrate, sample_weight=weights_of(mask))  # type: ignore[arg-type]
         else:
-            model.conformalize(features[mask], frame[target][mask])
+            model.conformalize(*kept_rows, sample_weight=weights_of(mask))
     model.save(out)
     if resume and is_first_process():
         remove_checkpoints(checkpoints)
@@ -189,8 +195,8 @@ def predict(
     """Predict label and probabilities of every row, a part of the file at a time.
 
     A model that was fitted with --conformal also gives the interval, lower to upper, for a
-    coverage of 0.9 unless told otherwise. With --on-broken skip, rows whose images cannot be read
-    are empty in the output.
+    coverage of 0.9 unless told otherwise. With --on-broken skip, rows that cannot be predicted,
+    such as those whose images cannot be read, are empty in the output.
 
     Example: echelon predict wine.echelon new.csv --out predictions.csv
     """
@@ -216,6 +222,8 @@ def predict(
                 table = pd.DataFrame(columns=given + columns)
                 if len(readable):
                     curve = fitted.predict_curve(readable)
+                    if on_broken == "raise":
+                        fitted.refuse_undefined(curve, readable, first_row=rows + 1)
                     probabilities = curve.probabilities.double().cpu().numpy()
                     table = pd.DataFrame(probabilities, columns=columns, index=readable.index)
                     table.insert(0, "prediction", fitted.label(curve, chosen))
@@ -223,6 +231,7 @@ def predict(
                     ends = fitted.interval_ranks(probabilities, coverage)
                     for i, name in enumerate(("lower", "upper")):
                         table.insert(1 + i, name, fitted.labels_.from_ranks(ends[:, i]))
+                        table[name] = table[name].where(table["prediction"].notna(), None)
                 if unread:  # as objects, labels that are whole numbers stay such beside empty cells
                     table = table.astype(dict.fromkeys(given, object)).reindex(part.index)
                 if data.is_dir():

@@ -13,7 +13,7 @@ from echelon.evaluation import metrics
 from echelon.evaluation._arguments import read_probabilities
 
 CALIBRATIONS = ("temperature", "isotonic")
-GRID = 101  # points at which an isotonic map is stored
+_RAMP = 0.05
 
 Kind = Literal["temperature", "isotonic"]
 
@@ -27,15 +27,20 @@ class Reliability(NamedTuple):
 
 
 class CalibrationFit(NamedTuple):
-    """A fitted map: `temperature`, or the `values` (K-1, GRID) of an isotonic map on an even grid.
+    """A fitted map: `temperature`, or an increasing function of P(y > k) for each threshold k.
 
-    `smoothing` is the share of the unmapped distribution that an isotonic map mixes in, so that
-    nothing becomes impossible because a few rows never showed it.
+    The function of threshold k starts at ``base[k]``, (K-1,), and rises by ``rise[k, j]`` between
+    ``left[k, j]`` and ``left[k, j] + 1 / steepness[k, j]``, (K-1, m) each, and nowhere else. m is 0
+    for a temperature. `smoothing` is the share of the unmapped distribution that is mixed in, so
+    that nothing becomes impossible because a few rows never showed it.
     """
 
     kind: Kind
     temperature: float
-    values: NDArray[np.float64]
+    base: NDArray[np.float64]
+    left: NDArray[np.float64]
+    steepness: NDArray[np.float64]
+    rise: NDArray[np.float64]
     smoothing: float
 
 
@@ -45,6 +50,7 @@ def reliability(
     *,
     of: Literal["exceedance", "probabilities"] = "exceedance",
     bins: int = 10,
+    sample_weight: ArrayLike | None = None,
 ) -> Reliability:
     """How often events came true that were predicted with about the same probability.
 
@@ -57,14 +63,16 @@ def reliability(
         The events: y > k for every threshold k, or y = k for every class k.
     bins : int
         Of equal width; empty ones are left out.
+    sample_weight : array-like, shape (n,), optional
 
     Examples
     --------
     >>> reliability([0, 1], [[0.5, 0.5], [0.5, 0.5]])
     Reliability(predicted=array([0.5]), observed=array([0.5]), rows=array([2.]))
     """
-    predicted, happened = _events(truth, probabilities, of)
-    return _bin(predicted.reshape(-1), happened.reshape(-1), bins)
+    predicted, happened, weight = _events(truth, probabilities, of, sample_weight)
+    every = np.broadcast_to(weight[:, None], predicted.shape)
+    return _bin(predicted.reshape(-1), happened.reshape(-1), every.reshape(-1), bins)
 
 
 def calibration_error(
@@ -73,6 +81,7 @@ def calibration_error(
     *,
     of: Literal["exceedance", "probabilities"] = "exceedance",
     bins: int = 10,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """The ordinal expected calibration error.
 
@@ -85,15 +94,21 @@ def calibration_error(
     >>> calibration_error([0, 0], [[0.2, 0.8], [0.2, 0.8]])
     0.8
     """
-    predicted, happened = _events(truth, probabilities, of)
+    predicted, happened, weight = _events(truth, probabilities, of, sample_weight)
     errors = []
     for k in range(predicted.shape[1]):
-        one = _bin(predicted[:, k], happened[:, k], bins)
-        errors.append(np.average(np.abs(one.predicted - one.observed), weights=one.rows))
+        table = _bin(predicted[:, k], happened[:, k], weight, bins)
+        errors.append(np.average(np.abs(table.predicted - table.observed), weights=table.rows))
     return float(np.mean(errors))
 
 
-def fit_calibration(truth: ArrayLike, probabilities: ArrayLike, kind: Kind) -> CalibrationFit:
+def fit_calibration(
+    truth: ArrayLike,
+    probabilities: ArrayLike,
+    kind: Kind,
+    *,
+    sample_weight: ArrayLike | None = None,
+) -> CalibrationFit:
     """Fit a map on rows that the model was not trained on.
 
     Parameters
@@ -103,16 +118,32 @@ def fit_calibration(truth: ArrayLike, probabilities: ArrayLike, kind: Kind) -> C
     probabilities : array-like, shape (n, K)
     kind : {"temperature", "isotonic"}
         One number that makes all distributions wider or narrower; or, for every threshold, an
-        increasing function of P(y > k), which needs more rows.
+        increasing function of P(y > k), which needs more rows: the steps of isotonic regression,
+        with straight lines between them.
+    sample_weight : array-like, shape (n,), optional
     """
-    ranks, p, _ = read_probabilities(truth, probabilities, None, None, None)
+    ranks, p, given = read_probabilities(truth, probabilities, None, None, sample_weight)
     require_kind(kind)
-    num_classes = p.shape[1]
+    weight = np.ones(len(ranks)) if given is None else given
+    tasks = p.shape[1] - 1
     if kind == "temperature":
-        return CalibrationFit(kind, _fit_temperature(ranks, p), np.zeros((num_classes - 1, 0)), 0.0)
+        nothing = np.zeros((tasks, 0))
+        temperature = _fit_temperature(ranks, p, weight)
+        return CalibrationFit(
+            kind, temperature, np.zeros(tasks), nothing, nothing, nothing, smoothing=0.0
+        )
     exceedance = exceedance_of(p)
-    values = np.stack([_fit_isotonic(exceedance[:, k], ranks > k) for k in range(num_classes - 1)])
-    return CalibrationFit(kind, 1.0, values, 1 / (len(ranks) + 1))
+    steps = [pool_adjacent_violators(exceedance[:, k], ranks > k, weight) for k in range(tasks)]
+    ramps = [_ramps(one) for one in steps]
+    size = max(1, *(len(left) for left, _, _ in ramps))
+    # Filled up with ramps beyond 1, where no probability lies, that rise by nothing.
+    left = np.full((tasks, size), 2.0)
+    steepness, rise = np.ones((tasks, size)), np.zeros((tasks, size))
+    for k, (start, width, height) in enumerate(ramps):
+        left[k, : len(start)], rise[k, : len(start)] = start, height
+        steepness[k, : len(start)] = 1 / width
+    base = np.array([one.value[0] for one in steps])
+    return CalibrationFit(kind, 1.0, base, left, steepness, rise, smoothing=1 / (len(ranks) + 1))
 
 
 def require_kind(kind: str) -> None:
@@ -132,30 +163,50 @@ def apply_calibration(probabilities: ArrayLike, fit: CalibrationFit) -> NDArray[
         scaled: NDArray[np.float64] = powers / powers.sum(axis=1, keepdims=True)
         return scaled
     exceedance = exceedance_of(p)
-    grid = np.linspace(0, 1, fit.values.shape[1])
-    mapped = np.stack(
-        [np.interp(exceedance[:, k], grid, fit.values[k]) for k in range(len(fit.values))], axis=1
-    )
+    mapped = np.stack([_mapped(exceedance[:, k], fit, k) for k in range(len(fit.base))], axis=1)
     ordered = -np.sort(-mapped, axis=1)
     edges = np.concatenate([np.ones((len(p), 1)), ordered, np.zeros((len(p), 1))], axis=1)
     mended: NDArray[np.float64] = -np.diff(edges, axis=1)
     return (1 - fit.smoothing) * mended + fit.smoothing * p
 
 
+def _mapped(
+    exceedance: NDArray[np.float64], fit: CalibrationFit, threshold: int
+) -> NDArray[np.float64]:
+    left, rise = fit.left[threshold], fit.rise[threshold]
+    before = np.concatenate([[0.0], np.cumsum(rise)])  # what has risen before each step
+    place = np.searchsorted(left, exceedance)  # how many steps have begun
+    step = np.maximum(place - 1, 0)
+    share = ((exceedance - left[step]) * fit.steepness[threshold][step]).clip(0, 1)
+    mapped: NDArray[np.float64] = fit.base[threshold] + before[step] + share * rise[step]
+    return mapped
+
+
 def calibration_summary(
-    truth: ArrayLike, probabilities: ArrayLike, kind: Kind, *, seed: int = 0
+    truth: ArrayLike,
+    probabilities: ArrayLike,
+    kind: Kind,
+    *,
+    sample_weight: ArrayLike | None = None,
+    seed: int = 0,
 ) -> dict[str, dict[str, float]]:
     """What a map changes: scores before and after, the latter on rows that did not fit the map.
 
     The rows are split in two, and each half is mapped by a map that was fitted on the other.
     """
-    ranks, p, _ = read_probabilities(truth, probabilities, None, None, None)
+    ranks, p, given = read_probabilities(truth, probabilities, None, None, sample_weight)
+    weight = np.ones(len(ranks)) if given is None else given
     after = p.copy()
     if len(ranks) >= 2:
         half = np.random.default_rng(seed).permutation(len(ranks)) % 2 == 0
         for rows in (half, ~half):
-            after[rows] = apply_calibration(p[rows], fit_calibration(ranks[~rows], p[~rows], kind))
-    return {name: _scores(ranks, some) for name, some in (("before", p), ("after", after))}
+            if weight[~rows].any():
+                fit = fit_calibration(ranks[~rows], p[~rows], kind, sample_weight=weight[~rows])
+                after[rows] = apply_calibration(p[rows], fit)
+    return {
+        name: _scores(ranks, distributions, weight)
+        for name, distributions in (("before", p), ("after", after))
+    }
 
 
 def exceedance_of(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -164,43 +215,67 @@ def exceedance_of(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
     return exceedance.clip(0, 1)
 
 
-def _scores(ranks: NDArray[np.int64], p: NDArray[np.float64]) -> dict[str, float]:
+def _scores(
+    ranks: NDArray[np.int64], p: NDArray[np.float64], weight: NDArray[np.float64]
+) -> dict[str, float]:
     return {
-        "calibration_error": calibration_error(ranks, p),
-        "ranked_probability_score": metrics.ranked_probability_score(ranks, p),
-        "log_score": metrics.log_score(ranks, p),
+        "calibration_error": calibration_error(ranks, p, sample_weight=weight),
+        "ranked_probability_score": metrics.ranked_probability_score(
+            ranks, p, sample_weight=weight
+        ),
+        "log_score": metrics.log_score(ranks, p, sample_weight=weight),
     }
 
 
 def _events(
-    truth: ArrayLike, probabilities: ArrayLike, of: str
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    ranks, p, _ = read_probabilities(truth, probabilities, None, None, None)
+    truth: ArrayLike, probabilities: ArrayLike, of: str, sample_weight: ArrayLike | None
+) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]:
+    ranks, p, given = read_probabilities(truth, probabilities, None, None, sample_weight)
+    weight = np.ones(len(ranks)) if given is None else given
     if of == "exceedance":
-        return exceedance_of(p), ranks[:, None] > np.arange(p.shape[1] - 1)
+        return exceedance_of(p), ranks[:, None] > np.arange(p.shape[1] - 1), weight
     if of == "probabilities":
-        return p, ranks[:, None] == np.arange(p.shape[1])
+        return p, ranks[:, None] == np.arange(p.shape[1]), weight
     raise ValueError(f"of must be 'exceedance' or 'probabilities'; got {of!r}")
 
 
-def _bin(predicted: NDArray[np.float64], happened: NDArray[np.bool_], bins: int) -> Reliability:
+def _bin(
+    predicted: NDArray[np.float64],
+    happened: NDArray[np.bool_],
+    weight: NDArray[np.float64],
+    bins: int,
+) -> Reliability:
     if bins < 1:
         raise ValueError(f"bins must be at least 1; got {bins}")
     place = np.minimum((predicted * bins).astype(np.int64), bins - 1)
-    count = np.bincount(place, minlength=bins).astype(np.float64)
+    count = np.bincount(place, weights=weight, minlength=bins).astype(np.float64)
     filled = count > 0
-    sums = [np.bincount(place, weights=some, minlength=bins) for some in (predicted, happened)]
-    means = [one[filled] / count[filled] for one in sums]
+    sums = [
+        np.bincount(place, weights=weight * values, minlength=bins)
+        for values in (predicted, happened)
+    ]
+    means = [total[filled] / count[filled] for total in sums]
     return Reliability(means[0], means[1], count[filled])
 
 
 def _log(p: NDArray[np.float64]) -> NDArray[np.float64]:
-    logs: NDArray[np.float64] = np.log(np.maximum(p, np.finfo(np.float64).tiny))
+    with np.errstate(divide="ignore"):
+        logs: NDArray[np.float64] = np.log(p)
     return logs
 
 
-def _fit_temperature(ranks: NDArray[np.int64], p: NDArray[np.float64]) -> float:
-    """The temperature with the lowest log score, which is convex in its inverse."""
+def _fit_temperature(
+    ranks: NDArray[np.int64], p: NDArray[np.float64], weight: NDArray[np.float64]
+) -> float:
+    """The temperature with the lowest log score, which is convex in its inverse.
+
+    A row whose truth was held for impossible stays so at every temperature and cannot say which is
+    better, so it is left out.
+    """
+    possible = p[np.arange(len(ranks)), ranks] > 0
+    ranks, p, weight = ranks[possible], p[possible], weight[possible]
+    if not weight.any():
+        return 1.0
     logs = _log(p)
     own = logs[np.arange(len(ranks)), ranks]
 
@@ -208,7 +283,7 @@ def _fit_temperature(ranks: NDArray[np.int64], p: NDArray[np.float64]) -> float:
         scaled = inverse * logs
         top = scaled.max(axis=1)
         normaliser = top + np.log(np.exp(scaled - top[:, None]).sum(axis=1))
-        return float((normaliser - inverse * own).mean())
+        return float(np.average(normaliser - inverse * own, weights=weight))
 
     low, high = np.log(0.05), np.log(20.0)  # of the inverse temperature; golden section
     ratio = (5**0.5 - 1) / 2
@@ -221,29 +296,60 @@ def _fit_temperature(ranks: NDArray[np.int64], p: NDArray[np.float64]) -> float:
     return float(np.exp(-(low + high) / 2))
 
 
-def _fit_isotonic(
-    predicted: NDArray[np.float64], happened: NDArray[np.bool_]
-) -> NDArray[np.float64]:
-    """An increasing map from [0, 1] to itself on an even grid."""
-    at, shares = pool_adjacent_violators(predicted, happened)
-    at, shares = np.array([0.0, *at, 1.0]), np.array([0.0, *shares, 1.0])
-    values: NDArray[np.float64] = np.interp(np.linspace(0, 1, GRID), at, shares)
-    return values
+def _ramps(
+    steps: "Steps",
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Where a step function rises, each time from a place, over a width, by a height; (m,) each.
+
+    It rises between the last place of a step and the first of the next, in a straight line. Where
+    these are nearly the same, it rises over a twentieth of the distance to 0 or 1 instead: in
+    float32 a row would otherwise be on one side of a jump, and on the other in float64. (Near 1 it
+    is 0.002 at least, as numbers there have no more digits than elsewhere.)
+    """
+    middle = (steps.last[:-1] + steps.first[1:]) / 2
+    least = np.maximum(_RAMP * np.minimum(middle, 1 - middle), _RAMP / 25 * middle)
+    width = np.maximum(steps.first[1:] - steps.last[:-1], least)
+    height, start = np.diff(steps.value), middle - width / 2
+    # Ramps may overlap, and are added up between all of their ends.
+    ends = np.unique(np.concatenate([start, start + width]))
+    risen = ((ends[:, None] - start) / width).clip(0, 1) @ height
+    rises = np.diff(risen) > 0
+    return ends[:-1][rises], np.diff(ends)[rises], np.diff(risen)[rises]
+
+
+class Steps(NamedTuple):
+    """An increasing step function: the value of each step, and its first and last place."""
+
+    value: NDArray[np.float64]
+    first: NDArray[np.float64]
+    last: NDArray[np.float64]
 
 
 def pool_adjacent_violators(
-    x: NDArray[np.float64], y: NDArray[Any]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The increasing step function nearest to y: the mean x and the value of each of its steps."""
-    order = np.argsort(x, kind="stable")
-    places, first = np.unique(x[order], return_index=True)
-    count = np.diff(np.append(first, len(order))).astype(np.float64)
-    share = np.add.reduceat(y[order].astype(np.float64), first) / count
-    blocks: list[list[float]] = []  # value, weight and mean place of each
-    for value, weight, place in zip(share.tolist(), count.tolist(), places.tolist(), strict=True):
-        blocks.append([value, weight, place])
+    x: NDArray[np.float64], y: NDArray[Any], weight: NDArray[np.float64]
+) -> Steps:
+    """The increasing step function of x that is nearest to y in the weighted mean square.
+
+    Parameters
+    ----------
+    x, y, weight : array, shape (n,)
+
+    Examples
+    --------
+    >>> x, y = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0, 1, 0, 1])
+    >>> pool_adjacent_violators(x, y, np.ones(4)).value
+    array([0. , 0.5, 1. ])
+    """
+    counted = weight > 0
+    x, y, weight = x[counted], y[counted].astype(np.float64), weight[counted]
+    places, group = np.unique(x, return_inverse=True)
+    total = np.bincount(group, weights=weight)
+    share = np.bincount(group, weights=weight * y) / total
+    blocks: list[list[float]] = []  # value, weight, first and last place of each
+    for value, size, place in zip(share.tolist(), total.tolist(), places.tolist(), strict=True):
+        blocks.append([value, size, place, place])
         while len(blocks) > 1 and blocks[-2][0] >= blocks[-1][0]:
-            (v, w, a), (u, q, b) = blocks[-2], blocks[-1]
-            blocks[-2:] = [[(v * w + u * q) / (w + q), w + q, (a * w + b * q) / (w + q)]]
+            (v, w, first, _), (u, q, _, last) = blocks[-2], blocks[-1]
+            blocks[-2:] = [[(v * w + u * q) / (w + q), w + q, first, last]]
     table = np.array(blocks)
-    return table[:, 2], table[:, 0]
+    return Steps(table[:, 0], table[:, 2], table[:, 3])

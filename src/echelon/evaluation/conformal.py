@@ -13,12 +13,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from echelon.evaluation._arguments import read_probabilities
 
+# By which share probabilities of one row may differ between float32 and float64, and between
+# batches of different sizes.
+ROUNDING = 1e-4
+
 
 def conformity(probabilities: ArrayLike) -> NDArray[np.float64]:
     """The largest threshold at which each rank is still in the interval, (n, K).
 
     A rank lies in the hull if some rank at or below it and some at or above it are probable enough.
-    The mode always does: infinity.
+    The mode always does: infinity. Ranks that are as probable as the mode, but for rounding, are
+    modes too: which of them comes first must not hang on the precision of a prediction.
 
     Examples
     --------
@@ -26,10 +31,11 @@ def conformity(probabilities: ArrayLike) -> NDArray[np.float64]:
     array([[0.1 ,  inf, 0.25, 0.25]])
     """
     p = np.asarray(probabilities, dtype=np.float64)
-    from_below = np.maximum.accumulate(p, axis=1)
-    from_above = np.maximum.accumulate(p[:, ::-1], axis=1)[:, ::-1]
+    is_mode = p >= p.max(axis=1, keepdims=True) * (1 - ROUNDING)
+    lifted = np.where(is_mode, np.inf, p)
+    from_below = np.maximum.accumulate(lifted, axis=1)
+    from_above = np.maximum.accumulate(lifted[:, ::-1], axis=1)[:, ::-1]
     scores: NDArray[np.float64] = np.minimum(from_below, from_above)
-    scores[np.arange(len(p)), p.argmax(axis=1)] = np.inf
     return scores
 
 
@@ -40,25 +46,52 @@ def calibration_scores(truth: ArrayLike, probabilities: ArrayLike) -> NDArray[np
     return scores
 
 
-def threshold(scores: ArrayLike, coverage: float) -> float:
+def threshold(
+    scores: ArrayLike, coverage: float, *, sample_weight: ArrayLike | None = None
+) -> float:
     """The threshold for a coverage; -infinity, which lets all ranks in, for want of rows.
 
-    With n scores it is the one at place ``floor((1 - coverage) (n + 1))`` from below.
+    With n scores it is the one at place ``floor((1 - coverage) (n + 1))`` from below. With weights
+    it is the highest score such that the scores up to it have at most the share 1 - coverage of the
+    weight of all rows and a new one, which is taken to weigh as much as they do on average.
+
+    Parameters
+    ----------
+    scores : array-like, shape (n,)
+    coverage : float
+    sample_weight : array-like, shape (n,), optional
+        How many rows each stands for.
 
     Examples
     --------
-    >>> threshold([0.5, 0.4, 0.3, 0.2, 0.1, 0.6, 0.7, 0.8, 0.9], coverage=0.8)
+    >>> scores = [0.5, 0.4, 0.3, 0.2, 0.1, 0.6, 0.7, 0.8, 0.9]
+    >>> threshold(scores, coverage=0.8)
     0.2
+    >>> threshold(scores, coverage=0.8, sample_weight=[1, 1, 1, 1, 3, 1, 1, 1, 1])
+    -inf
     """
     require_coverage(coverage)
-    values = np.sort(np.asarray(scores, dtype=np.float64))
+    values = np.asarray(scores, dtype=np.float64)
+    weight = np.ones(len(values))
+    if sample_weight is not None:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+        if not weight.any():
+            return -math.inf
+        weight = weight / weight.mean()
+    order = np.argsort(values, kind="stable")
     # 0.1 * 10 may come out as 0.9999..., which must count as 1
-    place = math.floor((1 - coverage) * (len(values) + 1) + 1e-9)
-    return float(values[place - 1]) if place >= 1 else -math.inf
+    allowed = (1 - coverage) * (len(values) + 1) + 1e-9
+    place = int(np.searchsorted(np.cumsum(weight[order]), allowed, side="right"))
+    return float(values[order][place - 1]) if place >= 1 else -math.inf
 
 
 def class_thresholds(
-    scores: ArrayLike, truth: ArrayLike, coverage: float, num_classes: int
+    scores: ArrayLike,
+    truth: ArrayLike,
+    coverage: float,
+    num_classes: int,
+    *,
+    sample_weight: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """A threshold for each class, (K,), from the rows whose truth it is.
 
@@ -66,7 +99,13 @@ def class_thresholds(
     with few rows gets -infinity: it is in every interval.
     """
     values, ranks = np.asarray(scores, dtype=np.float64), np.asarray(truth)
-    return np.array([threshold(values[ranks == k], coverage) for k in range(num_classes)])
+    weight = np.ones(len(values)) if sample_weight is None else np.asarray(sample_weight)
+    return np.array(
+        [
+            threshold(values[ranks == k], coverage, sample_weight=weight[ranks == k])
+            for k in range(num_classes)
+        ]
+    )
 
 
 def intervals(
@@ -85,7 +124,8 @@ def intervals(
     >>> intervals([[0.1, 0.6, 0.05, 0.25]], 0.2)
     array([[1, 3]])
     """
-    inside = conformity(probabilities) >= thresholds
+    # The same row may have been calibrated in another precision: a tie with the threshold is in.
+    inside = conformity(probabilities) >= np.asarray(thresholds) * (1 - ROUNDING)
     lowest = inside.argmax(axis=1)
     highest = inside.shape[1] - 1 - inside[:, ::-1].argmax(axis=1)
     return np.stack([lowest, highest], axis=1)

@@ -122,8 +122,9 @@ def regression_loss(
 ) -> Tensor:
     """Squared error of the predicted value against the rank.
 
-    The spread is fitted along the way by a Gaussian likelihood whose gradient reaches only the
-    spread: the value of the loss and the gradient of the prediction are those of squared error.
+    The spread is fitted along the way by the likelihood of the rank under
+    :func:`regression_log_probabilities`, whose gradient reaches only the spread: the value of the
+    loss and the gradient of the prediction are those of squared error.
 
     Parameters
     ----------
@@ -151,19 +152,32 @@ def regression_loss(
         reduction=reduction,
     )
     value = logits[..., 0]
-    log_sigma = logits[..., 1].clamp(-_MAX_LOG_SIGMA, _MAX_LOG_SIGMA)
+    # The likelihood is that of the rank's cell, as in the curve. That of the rank as a number would
+    # count the rounding to whole ranks as spread, which the cells then add once more.
+    spread = torch.stack([value.detach(), logits[..., 1]], -1)
     if labels.mass is None:
         assert labels.ranks is not None
-        count, squared = None, (value - labels.ranks).square()
+        squared = (value - labels.ranks).square()
+        fit_of_sigma = -_log_probability_of_rank(spread, labels.ranks, num_classes)
     else:
-        count = labels.row_count()
         every_rank = torch.arange(num_classes, device=logits.device)
         squared = (labels.mass * (value.unsqueeze(-1) - every_rank).square()).sum(-1)
-    scaled = squared.detach() * torch.exp(-2 * log_sigma)
-    fit_of_sigma = scaled / 2 + (log_sigma if count is None else count * log_sigma)
+        fit_of_sigma = -labels.expectation(
+            regression_log_probabilities(spread, num_classes=num_classes)
+        )
     # value 0, gradient only to log_sigma
     row_loss = squared + (fit_of_sigma - fit_of_sigma.detach())
     return reduce_terms(row_loss, labels, reduction)
+
+
+def _log_probability_of_rank(logits: Tensor, ranks: Tensor, num_classes: int) -> Tensor:
+    """log P(y = rank), (...), of logits (..., 2), without looking at the other ranks."""
+    log_sigma = logits[..., 1].clamp(-_MAX_LOG_SIGMA, _MAX_LOG_SIGMA)
+    inverse = torch.exp(-log_sigma)
+    lower, upper = ((ranks + edge - logits[..., 0]) * inverse for edge in (-0.5, 0.5))
+    middle = log_normal_interval(lower, upper, inverse, -log_sigma)
+    ends = torch.where(ranks == 0, log_normal_cdf(upper), log_normal_cdf(-lower))
+    return torch.where((ranks > 0) & (ranks < num_classes - 1), middle, ends)
 
 
 def regression_log_probabilities(logits: Tensor, *, num_classes: int) -> Tensor:

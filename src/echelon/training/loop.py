@@ -386,26 +386,21 @@ def predict_curve(
     if isinstance(features, Inputs):
         curve = _curve_of_inputs(network, features, workers)
     else:
-        parts = [
-            network.curve(network(part)).log_probabilities
-            for part in torch.split(features, _PREDICT_ROWS)
-        ]
-        curve = RankCurve(torch.cat(parts))
+        chunks = torch.split(features, _PREDICT_ROWS)
+        curve = RankCurve.concatenate([network.curve(network(chunk)) for chunk in chunks])
     network.train(training)
     return curve
 
 
 def _curve_of_inputs(network: OrdinalNetwork, inputs: Inputs, workers: int) -> RankCurve:
     like = next(network.head.parameters())
-    order, parts = [], []
+    order, curves = [], []
     for rows, batch in in_order(inputs, workers):
         moved = {part: tensor.to(like.device) for part, tensor in batch.items()}
-        parts.append(network.curve(network(moved)).log_probabilities)
+        curves.append(network.curve(network(moved)))
         order.append(torch.from_numpy(rows))
-    found = torch.cat(parts)
-    result = torch.empty_like(found)
-    result[torch.cat(order).to(found.device)] = found
-    return RankCurve(result)
+    back = torch.argsort(torch.cat(order)).to(like.device)
+    return RankCurve.concatenate(curves).rows(back)
 
 
 def score(curve: RankCurve, rows: Rows, metric: str, decision: str) -> float:

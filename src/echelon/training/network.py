@@ -1,5 +1,8 @@
 """An encoder, a backbone and a head: everything from raw columns to logits."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -83,20 +86,14 @@ class Calibration(nn.Module):
 
     Parameters
     ----------
-    values : Tensor, shape (K-1, m)
-    temperature, smoothing : float
+    fields : mapping from field of the map to what it holds
     """
 
-    temperature: Tensor
-    values: Tensor
-    smoothing: Tensor
-
-    def __init__(self, values: Tensor, temperature: float = 1.0, smoothing: float = 0.0) -> None:
+    def __init__(self, fields: Mapping[str, Any]) -> None:
         super().__init__()
-        self.register_buffer("temperature", torch.tensor(temperature, dtype=torch.float64))
-        self.register_buffer("values", values.double())
-        self.register_buffer("smoothing", torch.tensor(smoothing, dtype=torch.float64))
+        for name in CalibrationMap._fields:
+            self.register_buffer(name, torch.as_tensor(fields[name], dtype=torch.float64))
 
     def map(self) -> CalibrationMap:
         """What the curve applies."""
-        return CalibrationMap(self.temperature, self.values, self.smoothing)
+        return CalibrationMap(*(self.get_buffer(name) for name in CalibrationMap._fields))
