@@ -94,7 +94,7 @@ def test_crossings_of_texts_reach_the_user(mixed) -> None:
         text="review",
         backbone_options={"embedding": 8, "hidden": 8},
         learning_rate=1e-9,
-        **QUICK | {"random_state": 2},
+        **QUICK | {"random_state": 1},
     ).fit(frame[["review"]], ranks)
     curve = model.predict_curve(frame[["review"]])
     assert float(curve.crossings().max()) > 0
