@@ -7,9 +7,6 @@ READY := $(VENV)/.ready
 
 # No test or example may fetch anything.
 export HF_HUB_OFFLINE := 1
-# The tests' tensors are small: a second thread costs more than it gives, and spins while it waits.
-test test-slow test-vision test-memory: export OMP_NUM_THREADS ?= 1
-test test-slow test-vision test-memory: export OMP_WAIT_POLICY ?= PASSIVE
 # What an AVX2 processor would do, and the end of the process at the first write beyond a block of memory.
 test-memory: export ONEDNN_MAX_CPU_ISA := AVX2
 test-memory: export ATEN_CPU_CAPABILITY := avx2
@@ -38,7 +35,10 @@ test: $(READY) ## run the tests, the doctests and the code of the README
 test-vision: $(READY) ## export every method with ResNet34 and VGG16 to ONNX, from pixels
 	$(BIN)/python -m pytest -n 2 tests/slow/test_vision_onnx.py
 
-test-slow: test ## run the long tests too
+test-slow: test ## run the long tests too, and more examples of every property
+	ECHELON_THOROUGH=1 $(BIN)/python -m pytest -n 2 --timeout 1800 -o faulthandler_timeout=1790 \
+		tests/contracts tests/functional tests/data tests/evaluation tests/training tests/test_curve.py \
+		tests/test_estimators.py
 	$(BIN)/python -m pytest --timeout 1800 -o faulthandler_timeout=1790 tests/slow
 
 test-memory: $(READY) ## run the tests with a memory check, as on a processor with AVX2 and no more

@@ -45,11 +45,11 @@ METRICS = {
 PREAMBLE = """\
 Written by `python benchmarks/accuracy.py --markdown docs/benchmarks.md`, with real tables from the
 folder that `ECHELON_DATA` names. Mean over five splits (75 % for training and validation, 25 % for
-testing; Friedman: 10,000 fresh rows, tested on 50,000) and its standard error. Every contestant
-sees the same rows; LightGBM chooses one of twelve settings and its number of trees on the
-validation rows and is refitted on all. A contestant that predicts labels alone is scored as if it
-were sure of them, so its RPS is its MAE. The rank is among all contestants, the lowest being the
-best, averaged over the sets.
+testing; Friedman: 10,000 fresh rows, tested on 50,000) and, in brackets, its standard error. Every
+contestant sees the same rows; LightGBM chooses one of twelve settings and its number of trees on
+the validation rows and is refitted on all. A contestant that predicts labels alone is scored as if
+it were sure of them, so its RPS is its MAE. The rank is among all contestants, the lowest being
+the best, averaged over the sets.
 """
 
 Ranks = NDArray[np.int64]
@@ -354,7 +354,7 @@ def table(name: str, found: dict[str, dict[str, list[float]]]) -> str:
         for title in METRICS:
             values = np.array(scores[title])
             error = values.std(ddof=1) / len(values) ** 0.5
-            cells.append(f"{values.mean():.3f} ± {error:.3f}")
+            cells.append(f"{values.mean():.3f} ({error:.3f})")
         lines.append(f"| {who} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

@@ -1,16 +1,23 @@
 """What all tests share: real data by name, and no silent skips."""
 
 import os
+
+# Processes stand side by side, and their tensors are small: a second thread of each would only
+# spin. (Before anything imports torch.)
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+# `make test-slow` sets this, for ten times as many examples of everything that is true of any.
 settings.register_profile(
     "echelon",
     deadline=None,
-    max_examples=40,
+    max_examples=200 if os.environ.get("ECHELON_THOROUGH") else 20,
     derandomize=bool(os.environ.get("CI")),  # a new example fails where someone looks at it
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -83,3 +90,9 @@ def small_frame() -> Any:
     data = make_friedman(100, num_classes=3, seed=2)
     frame = pd.DataFrame(data.features, columns=[f"V{i}" for i in range(10)])
     return frame.assign(rating=data.ranks + 1)
+
+
+@pytest.fixture
+def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let fits of small tables, such as those of the linear baseline, end after few steps."""
+    monkeypatch.setattr("echelon.training.recipes._MIN_STEPS", 100)

@@ -17,6 +17,7 @@ from torch import nn
 import echelon
 from echelon import OrdinalClassifier
 from echelon.data import make_friedman
+from tests.cases import THOROUGH
 from tests.weighting import rows, weighted_share
 
 QUICK = {"max_epochs": 3, "random_state": 0, "device": "cpu"}
@@ -28,7 +29,7 @@ EXPECTED_FAILURES = {
 
 
 @parametrize_with_checks(
-    [OrdinalClassifier(max_epochs=30, random_state=0, device="cpu")],
+    [OrdinalClassifier(max_epochs=12, random_state=0, device="cpu")],
     expected_failed_checks=lambda _: EXPECTED_FAILURES,
     xfail_strict=True,
 )
@@ -44,9 +45,17 @@ def data():
     return make_friedman(600, num_classes=4, seed=5)
 
 
-@pytest.mark.parametrize("method", echelon.METHODS)
-@pytest.mark.parametrize("backbone", ["linear", "mlp", "tabm"])
-def test_every_method_with_every_backbone(data, method: str, backbone: str) -> None:
+BACKBONES = ("mlp", "tabm", "linear")
+PAIRS = [  # each method with one backbone; with all of them in `make test-slow`
+    (method, backbone)
+    for i, method in enumerate(echelon.METHODS)
+    for j, backbone in enumerate(BACKBONES)
+    if THOROUGH or i % 3 == j or method == "cnnpor"
+]
+
+
+@pytest.mark.parametrize(("method", "backbone"), PAIRS)
+def test_every_method_with_a_backbone(data, method: str, backbone: str) -> None:
     if (method, backbone) == ("cnnpor", "tabm"):
         with pytest.raises(ValueError, match="couples the rows"):
             OrdinalClassifier(method, backbone, **QUICK).fit(data.features, data.ranks)

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from echelon.prediction import ConformalRows
 from echelon.training.checkpoints import read_whole, write_atomically
 from echelon.training.network import Calibration
 from echelon.training.preparation import Readers, make_network
+from echelon.training.randomness import RandomStream
 from echelon.training.recipes import Settings
 
 FORMAT_VERSION = 2
@@ -41,7 +43,7 @@ _PARAMETERS = (
 
 def save(model: OrdinalClassifier, path: str | Path) -> None:
     """Write a fitted model to a file; see :meth:`OrdinalClassifier.save`."""
-    if not isinstance(model.backbone, (str, Mapping)):
+    if not isinstance(model.backbone, (str, Mapping, NoneType)):
         raise ValueError(
             "a model with a backbone of your own cannot be saved, as reading it back would have to "
             "run your code; save `model.network_.state_dict()` yourself, or use a named backbone"
@@ -143,8 +145,8 @@ def _rebuild(tensors: dict[str, Tensor], document: dict[str, Any]) -> OrdinalCla
         indicators=tensors["encoder.indicators"].tolist(),
     )
     model.readers_, model.skipped_ = Readers.rebuild(document["readers"]), {}
-    with torch.random.fork_rng():
-        chosen = make_method(model.method, num_classes, **model.settings_.method_options)
+    chosen = make_method(model.method, num_classes, **model.settings_.method_options)
+    with RandomStream(0).drawn():  # its first weights are random, and then those of the file
         model.network_ = make_network(encoder, model.readers_, model.settings_, chosen)
     conformal = {
         name: tensors.pop(f"{_CONFORMAL}{name}").numpy()

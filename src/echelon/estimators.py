@@ -55,6 +55,7 @@ from echelon.training.preparation import (
     resolve_backbone,
 )
 from echelon.training.progress import epoch_bar
+from echelon.training.randomness import RandomStream
 from echelon.training.recipes import Settings, make_settings
 
 _EXACT_ROWS = 4096  # of a table, up to which predictions are computed in float64
@@ -67,12 +68,13 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
     ----------
     method : str
         One of ``echelon.METHODS``.
-    backbone : str, mapping from part to str, or nn.Module
+    backbone : str, mapping from part to str, or nn.Module, optional
         For tables ``"mlp"``, ``"tabm"`` (an ensemble: slower and better) or ``"linear"``, or a
         module of your own from features (n, d) to (n, out); for texts ``"lstm"`` or
         ``"hf:NAME-OR-FOLDER"``, a pretrained encoder; for images ``"resnet"``, for small ones, or
         ``"timm:NAME"``. Rows of several parts have one each, whose features stand side by side:
-        ``{"table": "mlp", "text": "lstm", "image": "resnet"}``, which are also the defaults.
+        ``{"table": "mlp", "text": "lstm", "image": "resnet"}``, which are also the defaults of
+        recipe "default"; recipe "paper" has the paper's MLP for tables, unless one is named.
     text, image : str, optional
         The column that holds texts, and the one that holds images: paths, arrays or PIL images.
         Where X is nothing but texts or images, the backbone's name says enough.
@@ -83,9 +85,11 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
     decision : {"median", "mean", "mode", "kappa"} or array of shape (K, K), optional
         How a distribution becomes a label: the median minimises the absolute error, the mean the
         squared one, the mode the number of errors, a matrix of costs (true by predicted rank) the
-        expected cost; "kappa" cuts the expected rank where the quadratic weighted kappa of the
-        validation part is the largest. It can be changed after fitting. Without it the recipe
-        decides, which is the median by default.
+        expected cost; "kappa" cuts the expected rank at K-1 points. Those are the ones with the
+        largest quadratic weighted kappa if the truth were a straight line in the expected rank,
+        the line being that of the validation rows: points that are free to follow every row fit
+        their noise. It can be changed after fitting. Without it the recipe decides, which is the
+        median by default.
     max_epochs, batch_size, learning_rate, weight_decay, patience : optional
     metric : str, optional
         What chooses the best epoch on the validation part.
@@ -138,7 +142,7 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
     def __init__(
         self,
         method: str = "corn",
-        backbone: str | Mapping[str, str] | nn.Module = "mlp",
+        backbone: str | Mapping[str, str] | nn.Module | None = None,
         *,
         text: str | None = None,
         image: str | None = None,
@@ -254,29 +258,28 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
         check_decision(
             settings.decision if self.decision is None else self.decision, labels.num_classes
         )
-        with torch.random.fork_rng():
-            network, readers = self._build(training.table, schema, settings, labels, seed)
-            rows = _rows(readers, network, training, weighted)
-            validation_rows = (
-                None if validation is None else _rows(readers, network, validation, weighted)
+        network, readers = self._build(training.table, schema, settings, labels, seed)
+        rows = _rows(readers, network, training, weighted)
+        validation_rows = (
+            None if validation is None else _rows(readers, network, validation, weighted)
+        )
+        if self.verbose:
+            print(memory_line(whole.table, rows, network), file=sys.stderr)
+        progress = self._train(network, rows, validation_rows, settings, seed)
+        cutpoints = None
+        if validation_rows is not None:
+            held_out = self._predicted(network, validation_rows.features)
+            probabilities = held_out.probabilities.double().cpu().numpy()
+            assert validation is not None
+            cutpoints = tune_cutpoints(
+                validation.ranks, probabilities, validation.weight if weighted else None
             )
-            if self.verbose:
-                print(memory_line(whole.table, rows, network), file=sys.stderr)
-            progress = self._train(network, rows, validation_rows, settings, seed)
-            cutpoints = None
-            if validation_rows is not None:
-                held_out = self._predicted(network, validation_rows.features)
-                probabilities = held_out.probabilities.double().cpu().numpy()
-                assert validation is not None
-                cutpoints = tune_cutpoints(
-                    validation.ranks, probabilities, validation.weight if weighted else None
-                )
-            if settings.refit and X_val is None and progress.best_epoch is not None:
-                # Train anew on all rows for the number of epochs that the held-out rows chose.
-                network, readers = self._build(whole.table, schema, settings, labels, seed)
-                rows = _rows(readers, network, whole, weighted)
-                fixed = replace(settings, max_epochs=progress.best_epoch)
-                self._train(network, rows, None, fixed, seed, "refit")
+        if settings.refit and X_val is None and progress.best_epoch is not None:
+            # Train anew on all rows for the number of epochs that the held-out rows chose.
+            network, readers = self._build(whole.table, schema, settings, labels, seed)
+            rows = _rows(readers, network, whole, weighted)
+            fixed = replace(settings, max_epochs=progress.best_epoch)
+            self._train(network, rows, None, fixed, seed, "refit")
 
         self.schema_, self.labels_, self.network_, self.settings_ = (
             schema, labels, network, settings,
@@ -301,7 +304,7 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
     def _make_settings(self, schema: TableSchema, num_rows: int) -> Settings:
         backbone = resolve_backbone(self.backbone, schema.parts)
         options = self.backbone_options
-        if not isinstance(backbone, str):
+        if isinstance(backbone, Mapping):
             options = options_by_part(options or {}, cast(Any, self.backbone), schema.parts)
         overrides = {
             "max_epochs": self.max_epochs,
@@ -330,9 +333,9 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
         """A fresh network, and the readers of its texts and images, for training rows."""
         readers = Readers.of(table, settings)
         encoder = TableEncoder.of(table, schema, scaling=settings.scaling)
-        torch.manual_seed(seed)
         chosen = make_method(self.method, labels.num_classes, **settings.method_options)
-        return make_network(encoder, readers, settings, chosen, self.backbone), readers
+        with RandomStream(seed).drawn():
+            return make_network(encoder, readers, settings, chosen, self.backbone), readers
 
     def _train(
         self,

@@ -110,7 +110,8 @@ def test_parts_stand_side_by_side_and_members_see_the_same() -> None:
         ("mlp", ("table", "text"), {"table": "mlp", "text": "lstm"}),
         ("lstm", ("table", "text"), {"table": "mlp", "text": "lstm"}),
         ("timm:vgg16", ("image",), {"image": "timm:vgg16"}),
-        ("mlp", ("text", "image"), {"text": "lstm", "image": "resnet"}),
+        (None, ("text", "image"), {"text": "lstm", "image": "resnet"}),
+        (None, ("table", "text"), {"table": "mlp", "text": "lstm"}),
         ({"text": "hf:x"}, ("text", "image"), {"text": "hf:x", "image": "resnet"}),
     ],
 )
@@ -127,6 +128,7 @@ def test_each_part_has_a_backbone(asked, parts, chosen) -> None:
         ({"text": "mlp"}, ("text",), "'mlp' reads tables, not texts"),
         ({"sound": "mlp"}, ("text",), "has the parts table, text, image; got 'sound'"),
         ({"table": "mlp"}, ("text",), "needs numbers or categories"),
+        ("mlp", ("text",), "needs numbers or categories"),
     ],
 )
 def test_what_is_refused(asked, parts, message: str) -> None:

@@ -150,10 +150,11 @@ def test_rows_for_intervals_are_used_for_nothing_else(folder: Path, monkeypatch)
     assert len(set.union(*seen.values())) == sum(map(len, seen.values())) == 300
 
 
+@pytest.mark.usefixtures("few_steps")
 def test_compare_and_report(folder: Path) -> None:
     arguments = (
         "compare", "table.csv", "--target", "grade", "--classes", "lo,mid,hi", "--drop", "stars",
-        "--methods", "corn,ornn", "--seeds", "2", "--out", "runs", *QUICK,
+        "--methods", "corn,ornn", "--seeds", "2", "--workers", "1", "--out", "runs", *QUICK,
     )  # fmt: skip
     document = json.loads(run(*arguments, "--json"))
     assert {row["method"] for row in document["runs"]} == {"corn", "ornn", "constant", "clm linear"}

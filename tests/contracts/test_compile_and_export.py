@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.cases import CASES, Case, make_batch
+from tests.cases import CASES, CURVE_CASES, THOROUGH, Case, make_batch
 
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
+every_curve = pytest.mark.parametrize("case", CURVE_CASES, ids=str)
 
 
 @every_case
@@ -18,8 +19,7 @@ def test_compiled_loss_and_gradient_are_the_same(case: Case) -> None:
     check_compiled(case, backend="aot_eager")
 
 
-def test_default_compiler() -> None:  # with every method in tests/slow
-    check_compiled(Case("corn"), backend="inductor")
+# The default compiler, with every method, is in tests/slow.
 
 
 def check_compiled(case: Case, backend: str) -> None:
@@ -70,8 +70,8 @@ class Probabilities(nn.Module):
         return curve.probabilities, curve.exceedance, curve.median()
 
 
-@every_case
-@pytest.mark.parametrize("num_classes", [2, 5])
+@every_curve
+@pytest.mark.parametrize("num_classes", [2, 5] if THOROUGH else [5])
 def test_torch_export(case: Case, num_classes: int) -> None:
     batch = make_batch(case, num_classes=num_classes, magnitude=20.0)
     logits = batch.logits.detach()
@@ -81,7 +81,7 @@ def test_torch_export(case: Case, num_classes: int) -> None:
     torch.testing.assert_close(program.module()(logits[:7]), module(logits[:7]))
 
 
-@every_case
+@every_curve
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 def test_onnx(case: Case, tmp_path: Path) -> None:
     module = Probabilities(case, num_classes=5).eval()

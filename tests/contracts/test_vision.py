@@ -1,4 +1,7 @@
-"""The paper's image networks with every method: a step, an evaluation, a saved model, ONNX."""
+"""The paper's image networks with every method: a step, an evaluation, a saved model.
+
+Their ONNX graphs are in tests/slow/test_vision_onnx.py, which `make test-vision` runs.
+"""
 
 from pathlib import Path
 
@@ -48,9 +51,3 @@ def test_every_method(backbone: str, method: str, tmp_path: Path) -> None:
     model.save(tmp_path / "m")
     loaded = echelon.load(tmp_path / "m")
     np.testing.assert_array_equal(loaded.predict_proba(pictures()), probabilities)
-
-
-@pytest.mark.parametrize(("backbone", "method"), [("timm:resnet34", "corn"), ("timm:vgg16", "clm")])
-def test_onnx_from_pixels(backbone: str, method: str, tmp_path: Path) -> None:
-    """Every method with both networks is in tests/slow."""
-    check_onnx(fitted(backbone, method), tmp_path / "m.onnx")

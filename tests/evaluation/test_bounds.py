@@ -52,6 +52,18 @@ def test_absolute_costs_make_it_an_equality(problem) -> None:
     assert result.expected_cost == pytest.approx(mae(truth, (exceedance > 0.5).sum(1)))
 
 
+@given(problems(), st.integers(1, 3))
+def test_convex_costs_bound_any_curve(problem, power: int) -> None:
+    """Also one that contradicts itself, as its labels are still counts of exceedances."""
+    truth, exceedance, costs = problem
+    generator = np.random.default_rng(len(truth))
+    shuffled = generator.permuted(exceedance, axis=1)
+    ranks = np.arange(len(costs))
+    convex = abs(ranks[:, None] - ranks) ** power * generator.random((len(costs), 1))
+    result = cost_bound(truth, shuffled, convex)
+    assert result.expected_cost <= result.bound + 1e-9
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_has_a_curve_it_holds_for(name: str) -> None:
     made = method(name, 5)

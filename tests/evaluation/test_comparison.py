@@ -7,6 +7,8 @@ import pytest
 from scipy import stats
 
 from echelon.evaluation.comparison import (
+    _critical,
+    _two_sided,
     compare,
     corrected_resampled_t,
     row_losses,
@@ -21,16 +23,71 @@ def losses(generator, seeds: int, shared: np.ndarray, seed_sd: float, row_sd: fl
     return shared + of_seed + row_sd * generator.normal(size=(seeds, len(shared)))
 
 
-@pytest.mark.parametrize(("seed_sd", "row_sd"), [(0.02, 0.3), (0.005, 0.5)])
-def test_a_method_is_rarely_called_different_from_itself(seed_sd, row_sd) -> None:
-    generator = np.random.default_rng(0)
+# What a seed does to all rows, and to single ones; what a method does to single rows.
+SETTINGS = [(0.0, 1.0, 0.0), (0.05, 1.0, 0.0), (0.2, 1.0, 0.0), (1.0, 0.3, 0.0), (0.1, 0.5, 0.5)]
+
+
+def share_called_different(seeds: int, methods: int, setting, draws: int, n: int = 100) -> float:
+    """How often equal methods have a pair that is called different, after Holm's correction."""
+    generator = np.random.default_rng(seeds * 1000 + methods)
+    seed_sd, row_sd, own_sd = setting
     different = 0
-    for number in range(500):
+    for _ in range(draws):
+        shared = generator.exponential(size=n)
+        tables = {
+            f"m{i}": losses(
+                generator, seeds, shared + own_sd * generator.normal(size=n), seed_sd, row_sd
+            )
+            for i in range(methods)
+        }
+        different += any(one.verdict == "different" for one in compare(tables))
+    return different / draws
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize(("seeds", "methods"), [(2, 2), (2, 4), (3, 4), (5, 4)])
+def test_equal_methods_are_rarely_called_different(seeds: int, methods: int, setting) -> None:
+    """No more often than 0.05, within three standard errors; with 13.5 % it would fail."""
+    draws = 200
+    found = share_called_different(seeds, methods, setting, draws)
+    assert found <= 0.05 + 3 * (0.05 * 0.95 / draws) ** 0.5
+
+
+def test_a_variance_from_few_seeds_in_one_method_alone() -> None:
+    """Only one of two methods has seeds that matter: its few seeds are all that is known."""
+    generator = np.random.default_rng(7)
+    different = 0
+    for _ in range(300):
         shared = generator.exponential(size=400)
-        tables = {name: losses(generator, 5, shared, seed_sd, row_sd) for name in "ab"}
-        found = compare(tables, resamples=200, seed=number)[0]
-        different += found.verdict == "different"
-    assert 0.02 <= different / 500 <= 0.08
+        tables = {
+            "restless": losses(generator, 2, shared, 0.3, 0.5),
+            "calm": losses(generator, 2, shared, 0.0, 0.5),
+        }
+        different += compare(tables)[0].verdict == "different"
+    assert different / 300 <= 0.05 + 3 * (0.05 * 0.95 / 300) ** 0.5
+
+
+def test_a_difference_of_four_standard_errors_is_found() -> None:
+    """Being careful must not mean being silent: 5 seeds, 1,000 rows."""
+    generator = np.random.default_rng(8)
+    found = 0
+    error = (2 * (0.02**2 / 5 + 0.3**2 / 5000)) ** 0.5
+    for _ in range(100):
+        shared = generator.exponential(size=1000)
+        tables = {"a": losses(generator, 5, shared, 0.02, 0.3)}
+        tables["b"] = losses(generator, 5, shared + 4 * error, 0.02, 0.3)
+        found += compare(tables)[0].verdict == "different"
+    assert found >= 75
+
+
+def test_the_critical_value_of_one_part_is_that_of_t() -> None:
+    for freedom in (1, 4, 99):
+        assert _critical(0.05, [(3.0, freedom), (0.0, 7)]) == pytest.approx(
+            stats.t.isf(0.025, freedom)
+        )
+        for t in (0.1, 2.0, 9.0):
+            assert _two_sided(t, [(2.0, freedom)]) == pytest.approx(2 * stats.t.sf(t, freedom))
+    assert 1.98 < _critical(0.05, [(1.0, 1), (1.0, 99)]) < 12.8
 
 
 def test_the_standard_error_has_both_parts() -> None:
@@ -41,10 +98,7 @@ def test_the_standard_error_has_both_parts() -> None:
         pair = [losses(generator, 4, shared, 0.05, 1.0).mean() for _ in range(2)]
         means.append(pair[0] - pair[1])
     tables = {name: losses(generator, 400, shared, 0.05, 1.0) for name in "ab"}
-    few = [
-        compare({n: t[4 * i : 4 * i + 4] for n, t in tables.items()}, resamples=300)[0]
-        for i in range(60)
-    ]
+    few = [compare({n: t[4 * i : 4 * i + 4] for n, t in tables.items()})[0] for i in range(60)]
     assert np.sqrt(np.mean([one.se**2 for one in few])) == pytest.approx(np.std(means), rel=0.15)
     assert np.sqrt(np.mean([one.se_seeds**2 for one in few])) == pytest.approx(
         0.05 * np.sqrt(2 / 4), rel=0.2

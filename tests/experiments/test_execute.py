@@ -92,16 +92,6 @@ def test_a_worker_that_dies_once_is_retried(jobs, undisturbed, tmp_path, monkeyp
     assert_same(found_in(tmp_path / "runs"), undisturbed)
 
 
-def test_a_worker_that_dies_twice_is_reported_and_no_other_is_lost(
-    jobs, tmp_path, monkeypatch
-) -> None:
-    monkeypatch.setenv("ECHELON_TEST_MARK", str(tmp_path / "mark"))
-    config = replace(jobs[2].config, details={"always": True})
-    with pytest.raises(RunsFailed, match=r"its worker died twice"):
-        Executor(workers=2).run([*jobs[:2], Deadly(config, jobs[2].task), *jobs[3:]], tmp_path)
-    assert len(read_runs(tmp_path)) == len(jobs) - 1
-
-
 def test_a_worker_that_cannot_reach_the_folder_sends_its_run_back(jobs, tmp_path) -> None:
     from echelon.experiments.execute import _in_worker
 

@@ -14,6 +14,8 @@ from echelon.runs import read_runs
 
 COLUMNS = [f"V{i}" for i in range(1, 11)]
 
+pytestmark = pytest.mark.usefixtures("few_steps")
+
 
 def frame_of(rows: int, seed: int, num_classes: int = 4) -> pd.DataFrame:
     data = make_friedman(rows, num_classes=num_classes, seed=seed)
@@ -115,8 +117,8 @@ def test_batches_are_part_of_the_configuration(partition) -> None:
         {one.name for one in Experiment(data=partition, batches=batches).jobs(task)}
         for batches in ("published", "shuffled")
     ]
-    assert len(names[0] & names[1]) == 3  # the floor and the baselines
-    assert len(names[0]) == 3 + 6 * 5
+    assert len(names[0] & names[1]) == 2 + 5  # the floor, the constant, the linear model's seeds
+    assert len(names[0]) == 2 + 5 + 6 * 5
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,32 @@ def test_inactive_tasks_get_no_gradient(batch: tuple[Tensor, Tensor]) -> None:
     assert (logits.grad[inactive] == 0).all()
 
 
+@pytest.mark.parametrize("infinite", [math.inf, -math.inf])
+@pytest.mark.parametrize("soft", [False, True])
+@pytest.mark.parametrize("normaliser", ["pairs", "rows", "per_task"])
+def test_an_infinite_logit_of_an_inactive_task_costs_nothing(
+    infinite: float, soft: bool, normaliser: str
+) -> None:
+    """-log P(y) of its row is finite, whatever stands in the tasks that are never reached."""
+    logits = torch.tensor([[0.3, -0.2, infinite, 1.0], [1.0, infinite, infinite, 2.0]])
+    ranks = torch.tensor([1, 0])
+    logits.requires_grad_()
+    target = torch.eye(5)[ranks] if soft else ranks
+    loss = corn_loss(logits, target, reduction="none", normaliser=normaliser)
+    expected = -corn_log_probabilities(logits.detach()).gather(1, ranks[:, None]).squeeze(1)
+    torch.testing.assert_close(loss.detach(), expected)
+    corn_loss(logits, target, normaliser=normaliser).backward()
+    assert torch.isfinite(logits.grad).all()
+    assert (logits.grad[0, 2:] == 0).all()
+
+
+@pytest.mark.parametrize("loss", [corn_loss, ornn_loss])
+def test_an_infinite_logit_that_is_wrong_costs_infinitely_much(loss) -> None:
+    logits = torch.tensor([[math.inf, 0.0]])
+    assert loss(logits, torch.tensor([0]), reduction="sum") == math.inf
+    assert loss(logits, torch.tensor([2]), reduction="sum") == pytest.approx(math.log(2))
+
+
 def test_ornn_and_coral_are_one_loss_and_corn_without_subsets_too() -> None:
     logits, ranks = torch.randn(20, 6), torch.randint(7, (20,))
     expected = torch.nn.functional.binary_cross_entropy_with_logits(

@@ -10,6 +10,7 @@ import pytest
 
 from echelon.report import Comparison, write_charts, write_page
 from echelon.report.charts import all_charts, coverage_table
+from echelon.report.content import _beside_the_floor
 from echelon.runs import read_runs, write_run
 from tests.made_runs import write_made_runs
 
@@ -43,7 +44,20 @@ def test_the_answer_comes_in_words(found) -> None:
     text = " ".join(found.answer())
     assert f"Of 3 methods, {found.best} has the lowest mean absolute error on 400" in text
     assert "The constant baseline misses by" in text
-    assert "No predictor can do better than" in text
+    assert "The best possible predictor misses by" in text
+
+
+def test_an_error_below_the_best_possible_is_called_luck() -> None:
+    assert _beside_the_floor("corn", 0.55, 0.5).endswith("corn is 10.0% above that.")
+    assert "is luck" in _beside_the_floor("corn", 0.519, 0.537)
+    assert "-" not in _beside_the_floor("corn", 0.519, 0.537)
+    assert _beside_the_floor("corn", 0.1, 0.0).endswith("corn is above that.")
+
+
+def test_the_table_says_what_its_plus_and_minus_are(found) -> None:
+    assert found.text(["mae"]).endswith("± their standard deviation)")
+    assert "±" not in " ".join(found.sentences())
+    assert "(standard error " in found.sentences()[0]
 
 
 def test_the_document_has_the_key_mae_in_runs_alone(found) -> None:

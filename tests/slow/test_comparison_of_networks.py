@@ -6,6 +6,7 @@ import pytest
 from echelon import OrdinalClassifier
 from echelon.data import make_friedman
 from echelon.evaluation.comparison import compare, row_losses
+from tests.evaluation.test_comparison import SETTINGS, share_called_different
 
 NETWORKS = 60
 COMPARISONS = 500
@@ -28,14 +29,24 @@ def test_a_method_is_rarely_called_different_from_itself() -> None:
     pool = losses("corn", 2000, range(NETWORKS), test, **quick)
     generator = np.random.default_rng(0)
     different = 0
-    for number in range(COMPARISONS):
+    for _ in range(COMPARISONS):
         seeds = generator.choice(NETWORKS, size=10, replace=False)
         rows = generator.choice(20_000, size=1000, replace=False)
         chosen = pool[seeds][:, rows]
-        found = compare({"a": chosen[:5], "b": chosen[5:]}, resamples=200, seed=number)
+        found = compare({"a": chosen[:5], "b": chosen[5:]})
         different += found[0].verdict == "different"
     print(f"called different: {different / COMPARISONS:.3f}")
-    assert 0.02 <= different / COMPARISONS <= 0.08
+    assert different / COMPARISONS <= 0.05 + 3 * (0.05 * 0.95 / COMPARISONS) ** 0.5
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("n", [100, 1000])
+@pytest.mark.parametrize(("seeds", "methods"), [(2, 2), (2, 4), (3, 4), (5, 4), (10, 4)])
+def test_equal_methods_are_rarely_called_different(seeds, methods, n, setting) -> None:
+    draws = 3000 if n == 100 else 1000
+    found = share_called_different(seeds, methods, setting, draws, n)
+    print(f"{seeds} seeds, {methods} methods, {n} rows, {setting}: {found:.3f}")
+    assert found <= 0.05 + 3 * (0.05 * 0.95 / draws) ** 0.5
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,15 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from echelon.experiments import Executor, comparison_jobs, table_task
+from echelon.experiments import Executor, RunsFailed, comparison_jobs, table_task
+from echelon.runs import read_runs
 from tests.experiments.same_runs import assert_same, found_in
+from tests.experiments.test_execute import Deadly, jobs  # noqa: F401 (a fixture)
 
 
 def start(csv: Path, out: Path, *options: str) -> subprocess.Popen:
@@ -109,9 +112,21 @@ def ray_processes() -> set[str]:
 def test_a_ray_cluster_gives_the_same_and_leaves_no_process(small_frame, tmp_path) -> None:
     task = table_task("small", small_frame.drop(columns="rating"), small_frame["rating"])
     parameters = {"max_epochs": 2, "device": "cpu"}
-    jobs = comparison_jobs([task], ["ce", "corn"], 2, parameters=parameters)
-    Executor(workers=1).run(jobs, tmp_path / "here")
+    made = comparison_jobs([task], ["ce", "corn"], 2, parameters=parameters)
+    Executor(workers=1).run(made, tmp_path / "here")
     before = ray_processes()
-    Executor(workers=2, cluster="local").run(jobs, tmp_path / "ray")
+    Executor(workers=2, cluster="local").run(made, tmp_path / "ray")
     assert_same(found_in(tmp_path / "ray"), found_in(tmp_path / "here"))
     assert ray_processes() <= before
+
+
+def test_a_worker_that_dies_twice_is_reported_and_no_other_is_lost(
+    jobs,  # noqa: F811
+    tmp_path,
+    monkeypatch,
+) -> None:
+    monkeypatch.setenv("ECHELON_TEST_MARK", str(tmp_path / "mark"))
+    config = replace(jobs[2].config, details={"always": True})
+    with pytest.raises(RunsFailed, match=r"its worker died twice"):
+        Executor(workers=2).run([*jobs[:2], Deadly(config, jobs[2].task), *jobs[3:]], tmp_path)
+    assert len(read_runs(tmp_path)) == len(jobs) - 1

@@ -2,8 +2,7 @@
 
 import copy
 import math
-import os
-import signal
+import multiprocessing
 import subprocess
 import sys
 import time
@@ -17,7 +16,7 @@ from lightning_fabric import Fabric
 from torch import nn
 
 import echelon
-from echelon import OrdinalClassifier
+from echelon import OrdinalClassifier, estimators
 from echelon.data import make_friedman
 from echelon.evaluation import metrics
 from echelon.training.checkpoints import CheckpointFolder, read_whole
@@ -25,56 +24,59 @@ from echelon.training.loop import Rows, _class_balanced_order, train
 from echelon.training.network import OrdinalNetwork
 from echelon.training.recipes import make_settings
 
-FIT = """
-import sys
-import echelon.training.loop as loop
-from echelon import OrdinalClassifier
-from echelon.data import make_friedman
-train = loop.train
-def often(*args, **options):
-    return train(*args, **{**options, "checkpoint_seconds": 0.0})
-import echelon.estimators
-echelon.estimators.train = often
-data = make_friedman(3000, num_classes=5)
-model = OrdinalClassifier(
-    max_epochs=6, batch_size=16, random_state=3, device="cpu", checkpoint_dir=sys.argv[1],
-    backbone_options={"hidden": (16, 16), "dropout": 0.2}, settings={"average": 0.9},
-)
-print("started", flush=True)
-model.fit(data.features, data.ranks)
-model.save(sys.argv[2])
-"""
+
+def fit_and_save(folder: Path, out: Path) -> None:
+    """A fit that keeps a checkpoint after every few steps."""
+    train = estimators.train
+
+    def often(*args, **options):
+        return train(*args, **{**options, "checkpoint_seconds": 0.0})
+
+    estimators.train = often  # in a process of its own
+    torch.set_num_threads(1)
+    data = make_friedman(1500, num_classes=5)
+    model = OrdinalClassifier(
+        max_epochs=6, batch_size=16, random_state=3, device="cpu", checkpoint_dir=folder,
+        backbone_options={"hidden": (16, 16), "dropout": 0.2}, settings={"average": 0.9},
+    )  # fmt: skip
+    model.fit(data.features, data.ranks)
+    model.save(out)
 
 
-def start(folder: Path, out: Path) -> subprocess.Popen:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        [sys.executable, "-c", FIT, str(folder), str(out)], stdout=subprocess.PIPE, env=environment
-    )
+@pytest.fixture(scope="module")
+def processes() -> multiprocessing.context.BaseContext:
+    """Processes that begin where everything is imported."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.training.test_loop"])
+    return context
 
 
-def finish(folder: Path, out: Path) -> None:
-    with start(folder, out) as process:
-        assert process.wait(timeout=120) == 0
+def test_a_killed_fit_goes_on_to_the_same_bits(processes, tmp_path: Path) -> None:
+    def start(folder: Path, out: Path) -> multiprocessing.Process:
+        process = processes.Process(target=fit_and_save, args=(folder, out), daemon=True)
+        process.start()
+        return process
 
+    def finish(folder: Path, out: Path) -> None:
+        process = start(folder, out)
+        process.join(100)
+        assert process.exitcode == 0
 
-def test_a_killed_fit_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     whole = tmp_path / "whole.echelon"
     finish(tmp_path / "a", whole)
     killed, out = 0, tmp_path / "resumed.echelon"
     for wait in (0.05, 0.5):
-        with start(tmp_path / "b", out) as process:
-            process.stdout.readline()  # imports are done
-            checkpoint = tmp_path / "b" / "checkpoint.safetensors"
-            deadline = time.monotonic() + 60
-            while not checkpoint.exists() and process.poll() is None:
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
-            time.sleep(wait)
-            if process.poll() is None:
-                process.send_signal(signal.SIGKILL)
-                killed += 1
-            process.wait(timeout=60)
+        process = start(tmp_path / "b", out)
+        checkpoint = tmp_path / "b" / "checkpoint.safetensors"
+        deadline = time.monotonic() + 60
+        while not checkpoint.exists() and process.is_alive():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        time.sleep(wait)
+        if process.is_alive():
+            process.kill()
+            killed += 1
+        process.join(60)
         assert not list(tmp_path.glob("*.partial"))
     assert killed >= 1
     finish(tmp_path / "b", out)
@@ -160,6 +162,14 @@ def test_small_tables_get_more_epochs() -> None:
     few, many = (make_settings("default", "corn", "mlp", n, {}) for n in (200, 30_000))
     assert few.max_epochs > many.max_epochs
     assert few.batch_size < many.batch_size
+
+
+@pytest.mark.parametrize("backbone", ["tabm", "linear", "mlp"])
+def test_the_papers_recipe_trains_the_backbone_that_is_named(backbone: str) -> None:
+    plain, named = (make_settings("paper", "corn", name, 100, {}) for name in (None, backbone))
+    assert (plain.backbone, plain.backbone_options) == ("paper", {"hidden": (300, 300)})
+    assert (named.backbone, named.backbone_options) == (backbone, {})
+    assert (named.metric, named.schedule, named.learning_rate) == ("rmse", "constant", 1e-3)
 
 
 def test_fabric_is_not_imported_before_a_fit() -> None:

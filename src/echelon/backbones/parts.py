@@ -41,7 +41,7 @@ def part_of(name: str) -> str:
     return "table"
 
 
-def choose_backbones(asked: Names, parts: tuple[str, ...]) -> dict[str, str]:
+def choose_backbones(asked: Names | None, parts: tuple[str, ...]) -> dict[str, str]:
     """A backbone for each part that the rows have: the one asked for, or its default.
 
     Examples
@@ -49,14 +49,13 @@ def choose_backbones(asked: Names, parts: tuple[str, ...]) -> dict[str, str]:
     >>> choose_backbones("hf:folder", ("table", "text"))
     {'table': 'mlp', 'text': 'hf:folder'}
     """
-    by_part = {part_of(asked): asked} if isinstance(asked, str) else dict(asked)
+    by_part = {part_of(asked): asked} if isinstance(asked, str) else dict(asked or {})
     for part, name in by_part.items():
         if part not in PARTS:
             raise ValueError(f"backbone has the parts {', '.join(PARTS)}; got {part!r}")
         if part_of(name) != part:
             raise ValueError(f"backbone {name!r} reads {part_of(name)}s, not {part}s")
-        # "mlp" is what the parameter says when nobody said anything
-        if part not in parts and (part != "table" or not isinstance(asked, str)):
+        if part not in parts:
             raise ValueError(
                 f"backbone {name!r} needs a column of {part}s, and none was named: say "
                 f"{part}='COLUMN'"
@@ -67,7 +66,7 @@ def choose_backbones(asked: Names, parts: tuple[str, ...]) -> dict[str, str]:
 
 
 def options_by_part(
-    options: Mapping[str, Any], asked: Names, parts: tuple[str, ...]
+    options: Mapping[str, Any], asked: Names | None, parts: tuple[str, ...]
 ) -> dict[str, dict[str, Any]]:
     """Options of each part's backbone; those without a part belong to the one that was named."""
     if options and set(options) <= set(PARTS):

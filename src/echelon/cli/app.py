@@ -23,9 +23,10 @@ Data = Annotated[
 ]
 Model = Annotated[Path, typer.Argument(help="A model that `echelon fit` wrote.")]
 Backbone = Annotated[
-    str,
+    str | None,
     typer.Option(
-        help="mlp, tabm or linear; for texts lstm or hf:NAME; for images resnet or timm:NAME."
+        help="mlp, tabm or linear; for texts lstm or hf:NAME; for images resnet or timm:NAME. "
+        "Without it mlp, lstm or resnet, or what the recipe says."
     ),
 ]
 Frozen = Annotated[

@@ -53,7 +53,7 @@ def compare(
         str | None, typer.Option(help="A column of groups that stay on one side of a split.")
     ] = None,
     test_share: Annotated[float, typer.Option(help="Of the rows, to test on.")] = 0.25,
-    backbone: Backbone = "mlp",
+    backbone: Backbone = None,
     frozen: Frozen = False,
     text: TextColumn = None,
     image: ImageColumn = None,
@@ -209,7 +209,7 @@ def grid(
         if as_json:
             print(json.dumps({"choices": [_choice(one) for one in choices]}))
         return
-    jobs = baseline_jobs(task, command="grid", parameters={}, threads=threads)
+    jobs = baseline_jobs(task, search.test_seeds, command="grid", parameters={}, threads=threads)
     jobs += final_jobs(task, choices, search.test_seeds, command="grid", threads=threads)
     refuse_strangers(jobs, out)
     with going_on(), run_bar(len(jobs), shown=is_first_process() and not as_json) as report:

@@ -51,7 +51,7 @@ def fit(
         str | None, typer.Option(help="A column of groups that stay on one side of a split.")
     ] = None,
     method: Annotated[str, typer.Option(help="A name that `echelon methods` lists.")] = "corn",
-    backbone: Backbone = "mlp",
+    backbone: Backbone = None,
     frozen: Frozen = False,
     text: TextColumn = None,
     image: ImageColumn = None,

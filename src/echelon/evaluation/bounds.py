@@ -25,15 +25,17 @@ def cost_bound(
     """The mean cost of the 0.5-count labels, and the sum of weighted binary errors that bounds it.
 
     For truth y and label q, the number of exceedances above 0.5, the theorem says that
-    ``C[y, q] <= sum over k of |C[y, k] - C[y, k+1]| * 1{task k is predicted wrongly}``.
+    ``C[y, q] <= sum over k of |C[y, k] - C[y, k+1]| * 1{task k is predicted wrongly}``. It holds
+    for any costs, if the curve is consistent; and for any curve, if every row of the costs is
+    convex, as absolute and squared ones are (Li and Lin 2007).
 
     Parameters
     ----------
     truth : array-like of int, shape (n,)
         Ranks, 0..K-1.
     exceedance : array-like, shape (n, K-1)
-        P(y > k); whether it is above 0.5 must not come back once lost, as for every
-        :class:`echelon.RankCurve`.
+        P(y > k). Unless every row of the costs is convex, whether it is above 0.5 must not come
+        back once lost, as for every :class:`echelon.RankCurve`.
     cost_matrix : array-like, shape (K, K)
         Cost of predicting rank j (column) when rank i (row) is true; the diagonal is 0.
     sample_weight : array-like, shape (n,), optional
@@ -66,10 +68,13 @@ def cost_bound(
     weight = None if sample_weight is None else as_weight(sample_weight, length=len(ranks))
 
     predicted_tasks = above > 0.5  # (n, K-1)
-    if (predicted_tasks[:, 1:] > predicted_tasks[:, :-1]).any():
+    rounding = 1e-9 * np.abs(costs).max()
+    is_convex = bool((np.diff(costs, 2, axis=1) >= -rounding).all())
+    if not is_convex and (predicted_tasks[:, 1:] > predicted_tasks[:, :-1]).any():
         raise ValueError(
-            "exceedance contradicts itself: P(y > k+1) is above 0.5 where P(y > k) is not. The "
-            "theorem needs a consistent curve; take RankCurve.exceedance, which is"
+            "exceedance contradicts itself: P(y > k+1) is above 0.5 where P(y > k) is not. For "
+            "costs that are not convex the theorem needs a consistent curve; take "
+            "RankCurve.exceedance, which is"
         )
     labels = predicted_tasks.sum(axis=1)
     true_tasks = ranks[:, None] > np.arange(num_classes - 1)

@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from echelon.evaluation import metrics
 from echelon.evaluation._arguments import read_probabilities
-from echelon.evaluation.bounds import cost_bound
-from echelon.evaluation.calibration import calibration_error, exceedance_of
+from echelon.evaluation.calibration import calibration_error
 
 State = Literal["fine", "notice", "problem"]
 
@@ -52,7 +51,7 @@ def diagnose(
         Ranks.
     probabilities : array-like, shape (n, K)
     crossings : array-like, shape (n,), optional
-        Of :meth:`echelon.RankCurve.crossings`.
+        Of :meth:`echelon.RankCurve.crossings`; nothing is said of them without it.
     classes : sequence of K labels, optional
         To speak of them by name.
 
@@ -60,19 +59,18 @@ def diagnose(
     --------
     >>> found = diagnose([0, 1, 1], [0, 1, 1], [[0.9, 0.1], [0.2, 0.8], [0.2, 0.8]])
     >>> [one.code for one in found][:2]
-    ['better-than-constant', 'rank-crossings']
+    ['better-than-constant', 'neglected-classes']
     """
     ranks, p, _ = read_probabilities(truth, probabilities, None, None, None)
     labels = np.asarray(prediction).astype(np.int64)
     names = [str(k) for k in (classes if classes is not None else range(p.shape[1]))]
     return [
         _better_than_constant(ranks, labels),
-        _rank_crossings(crossings, len(ranks)),
+        *([] if crossings is None else [_rank_crossings(crossings)]),
         _neglected_classes(ranks, labels, names),
         _uneven_errors(ranks, labels, names),
         _calibration(ranks, p),
         _suspect_labels(ranks, p, names),
-        _cost_bound(ranks, p),
     ]
 
 
@@ -99,6 +97,12 @@ def _better_than_constant(ranks: NDArray[np.int64], labels: NDArray[np.int64]) -
     constant = metrics.mae(ranks, np.full(len(ranks), np.floor(np.median(ranks))))
     figures = {"mae": own, "constant": constant}
     title = "Gain over a constant"
+    if constant == 0:
+        return Diagnostic(
+            "better-than-constant", title, "notice" if own > 0 else "fine",
+            f"All rows are of one class, so there is no gain to speak of; the mean absolute error "
+            f"is {own:.3f}.", figures,
+        )  # fmt: skip
     if own < 0.95 * constant:
         gain = 1 - own / constant
         return Diagnostic(
@@ -114,9 +118,9 @@ def _better_than_constant(ranks: NDArray[np.int64], labels: NDArray[np.int64]) -
     )  # fmt: skip
 
 
-def _rank_crossings(crossings: ArrayLike | None, rows: int) -> Diagnostic:
+def _rank_crossings(crossings: ArrayLike) -> Diagnostic:
     title = "Rank crossings"
-    sizes = np.zeros(rows) if crossings is None else np.asarray(crossings, dtype=np.float64)
+    sizes = np.asarray(crossings, dtype=np.float64)
     share, largest = float((sizes > _CROSSING).mean()), float(sizes.max(initial=0.0))
     figures = {"share": share, "largest": largest}
     if share == 0:
@@ -241,17 +245,4 @@ def _suspect_labels(
         f"In {len(rows):,} rows ({share:.1%}) the model is nearly sure that the label is wrong, "
         f"more than chance brings. Look at them first: the labels may be wrong, or the model too "
         f"sure.", figures,
-    )  # fmt: skip
-
-
-def _cost_bound(ranks: NDArray[np.int64], p: NDArray[np.float64]) -> Diagnostic:
-    title = "Cost bound"
-    places = np.arange(p.shape[1])
-    found = cost_bound(ranks, exceedance_of(p), np.abs(places[:, None] - places))
-    figures = {"expected_cost": found.expected_cost, "bound": found.bound}
-    holds = found.expected_cost <= found.bound + 1e-9
-    return Diagnostic(
-        "cost-bound", title, "fine" if holds else "problem",
-        f"The absolute cost of the medians is {found.expected_cost:.3f}; the sum of the binary "
-        f"errors that bounds it is {found.bound:.3f}.", figures,
     )  # fmt: skip

@@ -41,7 +41,7 @@ def comparison_jobs(
     given = dict(parameters or {})
     jobs = []
     for task in tasks:
-        jobs += baseline_jobs(task, command="compare", parameters=given, threads=threads)
+        jobs += baseline_jobs(task, seeds, command="compare", parameters=given, threads=threads)
         for spec in dict.fromkeys(methods):
             chosen = method_parameters(spec, given)
             jobs += [

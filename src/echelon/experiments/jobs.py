@@ -103,9 +103,12 @@ def job(
 
 
 def baseline_jobs(
-    task: Task, *, command: str, parameters: Mapping[str, Any], threads: int = 1
+    task: Task, seeds: int, *, command: str, parameters: Mapping[str, Any], threads: int = 1
 ) -> list[Job]:
-    """What every comparison holds unasked, so that a gain can be seen as one."""
+    """What every comparison holds unasked, so that a gain can be seen as one.
+
+    Those in which something is random have as many seeds as the methods they stand beside.
+    """
     shared = {k: v for k, v in parameters.items() if k in ("device", "decision")}
     linear = {
         **shared,
@@ -119,8 +122,11 @@ def baseline_jobs(
     if task.text is not None:
         asked[WORDS] = {}
     jobs = [
-        job(task, name, command=command, role="baseline", parameters=own, threads=threads)
+        job(
+            task, name, command=command, role="baseline", seed=seed, parameters=own, threads=threads
+        )
         for name, own in asked.items()
+        for seed in (range(seeds) if name == LINEAR else [None])
     ]
     if task.floor is not None:
         floor = job(task, FLOOR, command=command, role="floor", parameters={}, threads=threads)

@@ -117,7 +117,7 @@ class Experiment:
             named = self.search.backbone
             found = replace(
                 self.search,
-                backbone=self.parameters["backbone"] if named == "mlp" else named,
+                backbone=named or self.parameters["backbone"],
                 parameters={**given, **self.search.parameters},
             )
             object.__setattr__(self, "search", found)
@@ -169,7 +169,9 @@ class Experiment:
     def jobs(self, task: Task, choices: Sequence[Choice] | None = None) -> list[Job]:
         """Every run on the test part, with the settings of the paper or those that were chosen."""
         columns = {"text": task.text, "image": task.image}
-        jobs = baseline_jobs(task, command="reproduce", parameters={}, threads=self.threads)
+        jobs = baseline_jobs(
+            task, self.seeds, command="reproduce", parameters={}, threads=self.threads
+        )
         if choices is not None:
             return jobs + final_jobs(
                 task, choices, self.seeds, command="reproduce", threads=self.threads

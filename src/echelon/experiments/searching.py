@@ -50,7 +50,9 @@ class Search:
         Of the best combination of each method, scored on the test part; 0 for no test.
     test_share, validation_share : float
         Of the rows of a table; partitions that come with the data stay as they are.
-    recipe, backbone : str
+    recipe : str
+    backbone : str, optional
+        Instead of the recipe's.
     parameters : mapping
         Others that are the same for all.
     """
@@ -71,7 +73,7 @@ class Search:
     test_share: float = 0.25
     validation_share: float = 0.1
     recipe: str = "default"
-    backbone: str = "mlp"
+    backbone: str | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -124,10 +126,9 @@ class Search:
 
     def combinations(self, task: Task) -> list[dict[str, Any]]:
         """Every combination of the grid, as parameters of the estimator."""
-        shared = {"recipe": self.recipe, "backbone": self.backbone, **self.parameters}
-        shared |= {k: v for k, v in (("text", task.text), ("image", task.image)) if v is not None}
-        if self.recipe == "paper" and self.backbone == "mlp":
-            shared.pop("backbone")  # the recipe has its own
+        columns = {"backbone": self.backbone, "text": task.text, "image": task.image}
+        given = {name: value for name, value in columns.items() if value is not None}
+        shared = {"recipe": self.recipe, **given, **self.parameters}
         return [
             _with(shared, dict(zip(self.grid, values, strict=True)))
             for values in itertools.product(*self.grid.values())

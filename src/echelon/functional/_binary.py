@@ -4,6 +4,7 @@ Task k asks whether y > k. The four methods differ only in which (row, task) pai
 how logits are read as a curve, so the masked binary cross-entropy is written once.
 """
 
+import math
 from typing import Literal
 
 import torch
@@ -312,7 +313,10 @@ def _masked_bce(
         terms = _hard_terms(logits, labels.ranks, conditional)
     else:
         positive, negative = _soft_levels(labels, conditional)
-        terms = positive * softplus(-logits) + negative * softplus(logits)
+        # 0 * inf would be NaN, and an event without mass must not count at all.
+        terms = torch.where(positive > 0, positive * softplus(-logits), 0.0) + torch.where(
+            negative > 0, negative * softplus(logits), 0.0
+        )
     per_task = None
     if task_weight is not None:
         per_task = as_weights(task_weight, "task_weight", (num_tasks,), logits)
@@ -330,8 +334,8 @@ def _hard_terms(logits: Tensor, ranks: Tensor, conditional: bool) -> Tensor:
     """Binary cross-entropy of each pair, (..., K-1), 0 where inactive.
 
     softplus of the logit, signed so that large is wrong, is exact where log(1 - p) is not. An
-    inactive pair gets a logit so right that its loss and gradient are exactly 0. All of this is
-    float arithmetic because boolean masks take several times as long.
+    inactive pair gets a logit so right that its loss and gradient are exactly 0, whatever its own
+    logit is. All of this is float arithmetic because boolean masks take several times as long.
     """
     num_tasks = logits.shape[-1]
     tasks = torch.arange(
@@ -341,7 +345,8 @@ def _hard_terms(logits: Tensor, ranks: Tensor, conditional: bool) -> Tensor:
     shortfall = torch.sub(tasks, ranks.unsqueeze(-1), alpha=_HUGE)  # (..., K-1)
     wrongness = logits * shortfall.clamp(-1, 1)
     if conditional:
-        wrongness.sub_(torch.threshold_(shortfall, _HUGE, 0.0))
+        # at most infinity where active, and at most minus infinity where not
+        wrongness = torch.minimum(wrongness, (_HUGE - shortfall).mul_(math.inf))
     return torch_softplus(wrongness, 1, 40)  # past 40 the linear branch is exact in float64 too
 
 

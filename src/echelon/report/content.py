@@ -122,8 +122,7 @@ class Comparison:
     def differences(self) -> list[Difference]:
         """Every two methods, and the best one against each baseline, by MAE."""
         pairs = [(a, b) for i, a in enumerate(self.methods) for b in self.methods[i + 1 :]]
-        fixed = [name for name in self.runs if self.role(name) == "baseline"]
-        pairs += [(self.best, name) for name in fixed]
+        pairs += [(self.best, name) for name in self.runs if self.role(name) == "baseline"]
         if len(self.splits) > 1:
             return compare_splits(self._by_split(), self._test_share(), pairs=pairs)
         losses = {
@@ -136,7 +135,15 @@ class Comparison:
             for name, own in self.runs.items()
             if self.role(name) != "floor"
         }
-        return compare(losses, pairs=pairs, without_seeds=fixed)
+        return compare(losses, pairs=pairs, without_seeds=self._without_seeds())
+
+    def _without_seeds(self) -> list[str]:
+        """The baselines in which nothing is random."""
+        return [
+            name
+            for name, own in self.runs.items()
+            if self.role(name) == "baseline" and all(run.config.seed is None for run in own)
+        ]
 
     def _by_split(self) -> dict[str, list[float]]:
         """Mean MAE of each method in each division."""
@@ -195,6 +202,8 @@ class Comparison:
         for name in self.runs:
             cells = "".join(f"{self.cell(name, metric):>16}" for metric in shown)
             lines.append(f"{name:<{width}}{cells}")
+        if any(len(own) > 1 for own in self.runs.values()):
+            lines.append("(mean over the runs of each method, ± their standard deviation)")
         return "\n".join(lines)
 
     def cell(self, method: str, metric: str) -> str:
@@ -268,17 +277,25 @@ class Comparison:
             if self.role(name) == "baseline":
                 sentences.append(f"The {name} baseline misses by {self.mean(name, 'mae'):.3f}.")
             elif self.role(name) == "floor":
-                floor = self.mean(name, "mae")
-                sentences.append(
-                    f"No predictor can do better than {floor:.3f} on these data; {best} is "
-                    f"{own / floor - 1:.1%} above that."
-                )
+                sentences.append(_beside_the_floor(best, own, self.mean(name, "mae")))
         troubles = [one for one in self.findings if one.state != "fine"]
         if troubles:
             sentences.append(f"To look at: {_listed([one.title.lower() for one in troubles])}.")
         else:
             sentences.append("No diagnostic found anything wrong.")
         return sentences
+
+
+def _beside_the_floor(method: str, error: float, floor: float) -> str:
+    if error >= floor:
+        above = f"{error / floor - 1:.1%} above that" if floor > 0 else "above that"
+        return (
+            f"The best possible predictor misses by {floor:.3f} on these rows; {method} is {above}."
+        )
+    return (
+        f"The best possible predictor misses by {floor:.3f} on these rows. That {method} misses by "
+        f"less is luck: over many rows nothing can."
+    )
 
 
 def _mean(runs: Sequence[Run], metric: str) -> float:

@@ -21,6 +21,7 @@ from echelon.evaluation import metrics
 from echelon.training.batches import Draws, Rows, count_batches, in_order, shuffled_batches
 from echelon.training.checkpoints import CheckpointFolder
 from echelon.training.network import OrdinalNetwork
+from echelon.training.randomness import RandomStream
 from echelon.training.recipes import Settings
 
 _PREDICT_ROWS = 16_384
@@ -118,7 +119,8 @@ class _Run:
         self.best: dict[str, Tensor] | None = None
         self.order = torch.Generator().manual_seed(seed)
         self.order_at_start = self.order.get_state()
-        torch.manual_seed(seed + fabric.global_rank)  # dropout differs between processes
+        # dropout differs between processes
+        self.random = RandomStream(seed + fabric.global_rank, fabric.device)
         parameters = [p for p in network.parameters() if p.requires_grad]
         optimiser = torch.optim.AdamW(
             _parameter_groups(network, settings),
@@ -153,7 +155,8 @@ class _Run:
         remaining = batches[progress.step :]
         seed = (self.seed, progress.epoch)
         for batch, features in self.rows.batches(remaining, seed, self.workers):
-            losses.append(self._step(batch, features))
+            with self.random.drawn():
+                losses.append(self._step(batch, features))
             progress.step += 1
             if len(losses) == _CHECK_EVERY or progress.step == len(batches):
                 self._look_at(losses)
@@ -303,9 +306,9 @@ class _Run:
         tensors["random.order"] = (
             self.order_at_start if self.progress.step else self.order.get_state()
         )
-        tensors["random.torch"] = torch.get_rng_state()
-        if self.fabric.device.type == "cuda":
-            tensors["random.cuda"] = torch.cuda.get_rng_state(self.fabric.device)
+        tensors["random.torch"] = self.random.state
+        if self.random.device_state is not None:
+            tensors["random.device"] = self.random.device_state
         document = {
             "epoch": self.progress.epoch,
             "step": self.progress.step,
@@ -334,9 +337,8 @@ class _Run:
                     for name, value in state.items()
                 }
         self.order.set_state(tensors["random.order"])
-        torch.set_rng_state(tensors["random.torch"])
-        if self.fabric.device.type == "cuda":
-            torch.cuda.set_rng_state(tensors["random.cuda"], self.fabric.device)
+        self.random.state = tensors["random.torch"]
+        self.random.device_state = tensors.get("random.device")
         self.progress = Progress(**document)
 
 

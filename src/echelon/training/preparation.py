@@ -150,11 +150,16 @@ def read_schema(table: Any, backbone: Any, text: str | None, image: str | None) 
 
 
 def resolve_backbone(backbone: Any, parts: tuple[str, ...]) -> Any:
-    """The name of a table's backbone, or a name for each part of a row that has others."""
+    """The name of a table's backbone, or a name for each part of a row that has others.
+
+    Without one, that of a table is left to the recipe: None.
+    """
     if isinstance(backbone, nn.Module):
         if parts != ("table",):
             raise ValueError("a backbone of your own takes numbers and categories only")
         return "module"
+    if backbone is None and parts == ("table",):
+        return None
     chosen = choose_backbones(backbone, parts)
     return chosen["table"] if parts == ("table",) else chosen
 

@@ -101,7 +101,7 @@ _MIN_STEPS = 2000  # small tables need more passes to see as many batches
 def make_settings(
     recipe: str,
     method: str,
-    backbone: str | Mapping[str, str],
+    backbone: str | Mapping[str, str] | None,
     num_rows: int,
     overrides: Mapping[str, Any],
 ) -> Settings:
@@ -111,7 +111,8 @@ def make_settings(
     ----------
     recipe : {"default", "paper"}
     method : str
-    backbone : str, or mapping from part to str
+    backbone : str, or mapping from part to str, optional
+        Without one, the recipe's own for tables.
     num_rows : int
         Rows that are trained on.
     overrides : mapping
@@ -124,12 +125,12 @@ def make_settings(
     if unknown:
         known = ", ".join(one.name for one in fields(Settings))
         raise ValueError(f"there is no setting {min(unknown)!r}; there are: {known}")
-    if not isinstance(backbone, str):
+    if isinstance(backbone, Mapping):
         settings = media_settings(recipe, method, backbone, num_rows, given)
     elif recipe == "default":
-        settings = _default(backbone, num_rows, given.get("batch_size"))
+        settings = _default(backbone or "mlp", num_rows, given.get("batch_size"))
     else:
-        settings = _paper(method)
+        settings = _paper(method, backbone or "paper")
     for name in _MAPPINGS:  # what is not given stays the recipe's
         if name in given:
             given[name] = _merged(getattr(settings, name), given[name])
@@ -175,7 +176,7 @@ def _default(backbone: str, num_rows: int, batch_size: int | None) -> Settings:
     )
 
 
-def _paper(method: str) -> Settings:
+def _paper(method: str, backbone: str) -> Settings:
     like = "corn" if method == "corn_without_subsets" else method
     learning_rate, batch_size, hidden = _PAPER_BEST.get(like, _PAPER_BEST["ce"])
     normaliser = _PAPER_NORMALISER.get(method)
@@ -194,8 +195,8 @@ def _paper(method: str) -> Settings:
         decay_thresholds=True,
         # The published code decodes softmax methods by argmax and the binary ones by the count.
         decision="median" if normaliser else "mode",
-        backbone="paper",
-        backbone_options={"hidden": hidden},
+        backbone=backbone,
+        backbone_options={"hidden": hidden} if backbone == "paper" else {},
         method_options={"normaliser": normaliser} if normaliser else {},
     )
 
