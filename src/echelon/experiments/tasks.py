@@ -11,13 +11,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from echelon.data.friedman import fitted_probabilities, make_friedman
 from echelon.data.labels import Labels
-from echelon.data.pictures import load_digits, make_discs
 from echelon.data.published import Partition, three_parts
-from echelon.data.reviews import make_reviews
 from echelon.data.splits import hold_out
 from echelon.data.tables import TableSchema, read_table
+from echelon.datasets.digits import load_digits
+from echelon.datasets.discs import make_discs
+from echelon.datasets.friedman import fitted_probabilities, make_friedman
+from echelon.datasets.reviews import make_reviews
 
 FIREMAN_ROWS = {"train": 30_922, "valid": 1_628, "test": 8_138}  # of the CORN paper's partition
 COURSERA_ROWS = {"train": 8_888, "valid": 593, "test": 2_370}
@@ -171,7 +172,7 @@ def generated_pictures(data_seed: int = 0) -> Task:
         for i, (name, rows) in enumerate(DISCS_ROWS.items())
     }
     frames = {
-        name: pd.DataFrame({"picture": list(one.pictures)}, dtype=object)
+        name: pd.DataFrame({"picture": list(one.images)}, dtype=object)
         for name, one in parts.items()
     }
     ranks = {name: one.ranks for name, one in parts.items()}
