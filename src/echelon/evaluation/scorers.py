@@ -21,9 +21,7 @@ class OrdinalScorer:
     """
 
     def __init__(self, metric: str) -> None:
-        if metric not in metrics.OF_LABELS | metrics.OF_PROBABILITIES:
-            known = ", ".join(sorted(metrics.OF_LABELS | metrics.OF_PROBABILITIES))
-            raise ValueError(f"metric must be one of {known}; got {metric!r}")
+        self.row = metrics.metric(metric)
         self.metric = metric
 
     def __call__(
@@ -39,14 +37,12 @@ class OrdinalScorer:
             raise ValueError(
                 f"{type(estimator).__name__} has no classes_, so the order of its labels is unknown"
             )
-        of_probabilities = self.metric in metrics.OF_PROBABILITIES
-        predicted = estimator.predict_proba(X) if of_probabilities else estimator.predict(X)
-        function = getattr(metrics, self.metric)
-        value = float(function(y, predicted, classes=classes, sample_weight=sample_weight))
-        return value if self.metric in metrics.HIGHER_IS_BETTER else -value
+        predicted = estimator.predict(X) if self.row.of_labels else estimator.predict_proba(X)
+        value = self.row.function(y, predicted, classes=classes, sample_weight=sample_weight)
+        return -self.row.loss(float(value))
 
     def __repr__(self) -> str:
-        sign = "" if self.metric in metrics.HIGHER_IS_BETTER else "neg_"
+        sign = "" if self.row.higher_is_better else "neg_"
         return f"echelon.evaluation.scorers.{sign}{self.metric}"
 
 

@@ -110,8 +110,8 @@ class Search:
         if not isinstance(self.methods, (list, tuple)):
             raise ValueError(f"methods must be a list of names; got {self.methods!r}")
         check_methods(self.methods, self.seeds)
-        if self.metric not in metrics.OF_LABELS | metrics.OF_PROBABILITIES:
-            known = sorted(metrics.OF_LABELS | metrics.OF_PROBABILITIES)
+        if self.metric not in metrics.METRICS:
+            known = sorted(metrics.METRICS)
             raise ValueError(f"metric must be one of {', '.join(known)}; got {self.metric!r}")
         parameters = OrdinalClassifier().get_params()
         for name, values in self.grid.items():
@@ -182,7 +182,7 @@ def choose(runs: Sequence[Run], metric: str) -> list[Choice]:
     for run in runs:
         same = by_method.setdefault(run.config.method, {})
         same.setdefault(repr(run.config.document()["parameters"]), []).append(run)
-    sign = -1.0 if metric in metrics.HIGHER_IS_BETTER else 1.0
+    sign = -1.0 if metrics.METRICS[metric].higher_is_better else 1.0
     choices = []
     for method, combinations in by_method.items():
         scores = {

@@ -304,7 +304,7 @@ def _mean(runs: Sequence[Run], metric: str) -> float:
 
 def _value(run: Run, metric: str) -> float:
     value = run.metrics.get(metric)
-    if value is None and metric in metrics.OF_LABELS:  # a run of an older version
+    if value is None and metrics.METRICS[metric].of_labels:  # a run of an older version
         arrays = run.predictions
         value = getattr(metrics, metric)(arrays["truth"], arrays["prediction"])
     return float("nan") if value is None else float(value)

@@ -274,7 +274,7 @@ class _Run:
         if self.validation is None:
             return False
         name = f"validation_{self.settings.metric}"
-        sign = -1.0 if self.settings.metric in metrics.HIGHER_IS_BETTER else 1.0
+        sign = -1.0 if metrics.METRICS[self.settings.metric].higher_is_better else 1.0
         before = [sign * earlier[name] for earlier in self.progress.history[:-1]]
         return not before or sign * row[name] < min(before)
 
@@ -409,7 +409,7 @@ def score(curve: RankCurve, rows: Rows, metric: str, decision: str) -> float:
     """A metric of :mod:`echelon.evaluation.metrics` on validation rows."""
     truth: NDArray[Any] = rows.ranks.cpu().numpy()
     weight = None if rows.weight is None else rows.weight.cpu().numpy()
-    if metric in metrics.OF_PROBABILITIES:
+    if not metrics.METRICS[metric].of_labels:
         prediction = curve.probabilities.cpu().numpy()
     else:
         prediction = curve.label(decision).cpu().numpy()
