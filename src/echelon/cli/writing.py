@@ -100,7 +100,7 @@ def refuse_inputs(out: Path, inputs: Iterable[Path | str | None]) -> None:
             continue
         try:
             is_same = os.path.samestat(own, os.stat(one))
-        except (OSError, ValueError):  # what is not there is not overwritten
+        except (OSError, TypeError, ValueError):  # what is not there is not overwritten
             continue
         if is_same:
             raise ValueError(
