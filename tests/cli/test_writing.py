@@ -314,6 +314,12 @@ def test_a_model_goes_to_the_temporary_folder_where_nothing_is_left_here(
     assert errors.endswith(f"The model is not lost: it is in {place}\n")
     assert (place.name[:5], place.suffix) == ("wine-", ".echelon")
     echelon.load(place)
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    code, _, errors = command(*FIT, "wine.echelon", "--resume")
+    assert (code, errors.count("\n")) == (1, 1)
+    assert errors.endswith(
+        "but wine.echelon.checkpoints is kept: free some space and start again\n"
+    )
 
 
 # ---- SIGTERM -------------------------------------------------------------------------------------

@@ -64,11 +64,16 @@ def test_text_and_bytes(tmp_path: Path) -> None:
 def test_an_error_keeps_the_old_content(tmp_path: Path, error, opened) -> None:
     place = tmp_path / "file"
     place.write_text("old")
-    with pytest.raises(error), opened(place) as stream:
-        stream.write(b"new" if opened is replacing else "new")
-        stream.flush()
-        assert place.read_text() == "old"
-        raise error
+
+    def fail() -> None:
+        with opened(place) as stream:
+            stream.write(b"new" if opened is replacing else "new")
+            stream.flush()
+            assert place.read_text() == "old"
+            raise error
+
+    with pytest.raises(error):
+        fail()
     assert place.read_text() == "old"
     assert names(tmp_path) == ["file"]
 
@@ -184,7 +189,7 @@ def test_links_stay_links_and_their_files_are_replaced(tmp_path: Path) -> None:
         assert (tmp_path / "far" / "file").read_text() == text
     assert names(tmp_path / "far") == ["file"]
     (tmp_path / "round").symlink_to("round")
-    with pytest.raises(WriteFailed, match="could not write .*round"):
+    with pytest.raises(WriteFailed, match=r"could not write .*round"):
         write_text(tmp_path / "round", "")
 
 
@@ -269,9 +274,9 @@ def test_replaced_files_keep_their_owner(tmp_path: Path, monkeypatch) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("opened", [replacing, replacing_text])
 def test_a_full_disk_is_one_sentence(opened) -> None:
-    with pytest.raises(WriteFailed, match="could not write /dev/full: no space is left") as caught:
-        with opened("/dev/full") as stream:
-            stream.write(b"x" if opened is replacing else "x")
+    message = "could not write /dev/full: no space is left"
+    with pytest.raises(WriteFailed, match=message) as caught, opened("/dev/full") as stream:
+        stream.write(b"x" if opened is replacing else "x")
     assert caught.value.errno == errno.ENOSPC
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # from a worker
 
@@ -325,7 +330,7 @@ def test_write_protected_files_stay(tmp_path: Path, monkeypatch) -> None:
 
 def test_places_that_cannot_be_are_told_before(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ValueError, match="the folder .*no does not exist; make it"):
+    with pytest.raises(ValueError, match=r"the folder .*no does not exist; make it"):
         require_writable(tmp_path / "no" / "file")
     with pytest.raises(ValueError, match="file is a file, not a folder"):
         require_writable(tmp_path / "file" / "model")
@@ -360,15 +365,25 @@ def test_folders_appear_whole(tmp_path: Path) -> None:
     with new_folder(tmp_path / "empty") as partial:
         (partial / "file").touch()
     assert names(tmp_path / "empty") == ["file"]
-    with pytest.raises(KeyboardInterrupt), new_folder(tmp_path / "b") as partial:
-        (partial / "file").touch()
-        raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        with new_folder(tmp_path / "b") as partial:
+            (partial / "file").touch()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert names(tmp_path) == ["a", "empty"]
 
 
 def test_a_folder_that_somebody_else_made_meanwhile_is_kept(tmp_path: Path) -> None:
-    with pytest.raises(WriteFailed, match="could not write"), new_folder(tmp_path / "run"):
-        (tmp_path / "run").mkdir()
-        (tmp_path / "run" / "theirs").touch()
+
+    def late() -> None:
+        with new_folder(tmp_path / "run"):
+            (tmp_path / "run").mkdir()
+            (tmp_path / "run" / "theirs").touch()
+
+    with pytest.raises(WriteFailed, match="could not write"):
+        late()
     assert names(tmp_path) == ["run"]
     assert names(tmp_path / "run") == ["theirs"]

@@ -191,16 +191,25 @@ def _parquet(
 # ---- models --------------------------------------------------------------------------------------
 
 
-def save_model(model: Any, out: Path) -> None:
-    """Write a model; where that fails after all, write it beside and say where it is."""
+def save_model(model: Any, out: Path, checkpoints: Path | None) -> None:
+    """Write a model; where that fails after all, write it elsewhere and say where it is.
+
+    Where there is no such place, the `checkpoints` of the fit are what is left to go on from.
+    """
     try:
         model.save(out)
     except OSError as error:
-        for folder in (Path.cwd(), Path(tempfile.gettempdir())):
+        folders = (Path.cwd(), Path(tempfile.gettempdir()))
+        for folder in folders:
             place = folder / f"{out.stem}-{secrets.token_hex(4)}{out.suffix}"
             try:
                 model.save(place)
             except OSError:
                 continue
             raise WriteFailed(f"{error}. The model is not lost: it is in {place}") from None
-        raise
+        kept = (
+            f", but {checkpoints} is kept: free some space and start again" if checkpoints else ""
+        )
+        raise WriteFailed(
+            f"{error}. It could not be written to {' or '.join(map(str, folders))} either{kept}"
+        ) from None
