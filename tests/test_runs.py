@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from echelon.runs import Run, RunConfig, read_run, read_runs, set_aside, sweep, write_run
+from echelon.runs import Run, RunConfig, read_run, read_runs, set_aside, write_run
+from echelon.storage.atomic import sweep
 
 CONFIG = RunConfig(
     "corn",

@@ -22,7 +22,7 @@ from echelon.data.labels import Labels
 from echelon.data.tables import KINDS, Column, TableEncoder, TableSchema
 from echelon.estimators import OrdinalClassifier
 from echelon.methods import method as make_method
-from echelon.prediction import ConformalRows
+from echelon.prediction import ConformalRows, check_decision
 from echelon.training.checkpoints import read_whole, write_atomically
 from echelon.training.network import Calibration
 from echelon.training.preparation import Readers, make_network
@@ -43,7 +43,7 @@ _PARAMETERS = (
 
 def save(model: OrdinalClassifier, path: str | Path) -> None:
     """Write a fitted model to a file; see :meth:`OrdinalClassifier.save`."""
-    if not isinstance(model.backbone, (str, Mapping, NoneType)):
+    if not isinstance(model.fitted_parameters_["backbone"], (str, Mapping, NoneType)):
         raise ValueError(
             "a model with a backbone of your own cannot be saved, as reading it back would have to "
             "run your code; save `model.network_.state_dict()` yourself, or use a named backbone"
@@ -62,7 +62,10 @@ def save(model: OrdinalClassifier, path: str | Path) -> None:
 
 def _describe(model: OrdinalClassifier) -> dict[str, Any]:
     encoder = model.network_.encoder
-    parameters = {name: getattr(model, name) for name in _PARAMETERS}
+    # What was fitted, whatever was set since; but a decision is taken after the fit.
+    check_decision(model.decision, model.labels_.num_classes)
+    parameters = {name: model.fitted_parameters_[name] for name in _PARAMETERS}
+    parameters["decision"] = model.decision
     if parameters["classes"] is not None:
         parameters["classes"] = list(model.labels_.classes.tolist())
     if parameters["decision"] is not None and not isinstance(parameters["decision"], str):
@@ -126,6 +129,7 @@ def _rebuild(tensors: dict[str, Tensor], document: dict[str, Any]) -> OrdinalCla
     if isinstance(parameters["decision"], list):
         parameters["decision"] = np.array(parameters["decision"])
     model = OrdinalClassifier(**parameters)
+    model.fitted_parameters_ = model.get_params(deep=False)
     columns = tuple(
         Column(str(name), _checked_kind(kind), tuple(map(str, categories)))
         for name, kind, categories in document["schema"]["columns"]

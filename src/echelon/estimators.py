@@ -127,6 +127,9 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
     cutpoints_ : array, shape (K-1,), or None
         Where the decision "kappa" cuts the expected rank.
     skipped_ : dict from row to reason
+    fitted_parameters_ : dict
+        The parameters that the model was fitted with. They, and not those that were set since, are
+        saved with it; only the decision can be changed after fitting.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -231,6 +234,7 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
         """
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
+        given = self._given_parameters()
         generator = check_random_state(self.random_state)
         seed = int(generator.randint(2**31 - 1))
         schema = read_schema(X, self.backbone, self.text, self.image)
@@ -254,7 +258,7 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
         if not training.weight.any():
             raise ValueError("all training rows have a weight of 0: there is nothing to learn from")
 
-        settings = self._make_settings(schema, len(training.ranks))
+        settings = copy.deepcopy(self._make_settings(schema, len(training.ranks)))
         check_decision(
             settings.decision if self.decision is None else self.decision, labels.num_classes
         )
@@ -285,6 +289,7 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
             schema, labels, network, settings,
         )  # fmt: skip
         self.readers_, self.skipped_ = readers, skipped
+        self.fitted_parameters_ = given
         self.cutpoints_, self.conformal_, self.calibration_summary_ = cutpoints, None, None
         self.classes_ = labels.classes
         self.history_ = progress.history
@@ -300,6 +305,13 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
         """Every choice that a fit would make on such rows, or on so many of them."""
         schema = read_schema(X, self.backbone, self.text, self.image)
         return self._make_settings(schema, len(X) if num_rows is None else num_rows)
+
+    def _given_parameters(self) -> dict[str, Any]:
+        """The parameters as they are now, whatever is set or changed in place afterwards."""
+        return {
+            name: value if isinstance(value, nn.Module) else copy.deepcopy(value)
+            for name, value in self.get_params(deep=False).items()
+        }
 
     def _make_settings(self, schema: TableSchema, num_rows: int) -> Settings:
         backbone = resolve_backbone(self.backbone, schema.parts)

@@ -3,10 +3,9 @@
 Every column is an input of its own: numbers are a vector of doubles (NaN where missing), categories
 one of strings (empty where missing), so that nothing of their preprocessing is needed outside. A
 text is its token ids (rows, tokens), -1 behind the end, and an image its pixels (rows, 3, h, w),
-whole numbers 0..255. The written file is checked against the model before it takes its place.
+whole numbers 0..255. The graph is checked against the model before it is written.
 """
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from echelon.extras import require
+from echelon.storage.atomic import require_writable, write_bytes
 from echelon.training.network import OrdinalNetwork
 
 _TOLERANCE = 1e-5
@@ -57,20 +57,14 @@ def export_onnx(model: Any, path: str | Path) -> None:
     onnx, onnxruntime, _ = (
         require(name, "ONNX graphs") for name in ("onnx", "onnxruntime", "onnxscript")
     )
-    path = Path(path)
+    require_writable(path)
     core = _export_core(model)
     whole = _with_raw_columns(core, model)
     onnx.checker.check_model(whole)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        onnx.save(whole, str(partial))
-        session = onnxruntime.InferenceSession(str(partial), providers=["CPUExecutionProvider"])
-        _compare(session, model)
-        os.replace(partial, path)
-    except OSError as error:
-        raise ValueError(f"could not write {path}: {error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
+    content = whole.SerializeToString()
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    _compare(session, model)
+    write_bytes(path, content)
 
 
 def _export_core(model: Any) -> Any:

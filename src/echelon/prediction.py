@@ -41,7 +41,7 @@ class CurvePredictor:
     """The predicting half of an estimator."""
 
     decision: Decision
-    method: str
+    fitted_parameters_: dict[str, Any]
     labels_: Labels
     schema_: TableSchema
     network_: OrdinalNetwork
@@ -325,10 +325,11 @@ class CurvePredictor:
         The features are as the encoder gives them, scaled; a larger score means a higher rank.
         """
         check_is_fitted(self, "network_")
-        if (self.method, self.settings_.backbone) != ("clm", "linear"):
+        method = self.fitted_parameters_["method"]
+        if (method, self.settings_.backbone) != ("clm", "linear"):
             raise ValueError(
                 f"coefficients belong to method='clm' with backbone='linear'; this is "
-                f"{self.method!r} with {self.settings_.backbone!r}"
+                f"{method!r} with {self.settings_.backbone!r}"
             )
         names = cast(Any, self.network_.encoder).feature_names(self.schema_)
         score = cast(nn.Linear, self.network_.head.score)

@@ -13,7 +13,6 @@ import math
 import os
 import platform
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 
 from echelon._version import __version__
 from echelon.data.texts import plain_text
+from echelon.storage.atomic import new_folder
 
 _DOCUMENTS = ("config", "environment", "history", "metrics", "outcome")
 _ARRAYS = "predictions.npz"
@@ -138,9 +138,6 @@ class Run:
 
 def write_run(folder: str | Path, run: Run) -> None:
     """Write a finished run; refuses a folder that already holds something."""
-    folder = Path(folder)
-    if folder.exists() and any(folder.iterdir()):
-        raise ValueError(f"the folder {folder} is not empty; a finished run is never rewritten")
     documents = {
         "config": run.config.document(),
         "environment": run.environment or environment(),
@@ -148,10 +145,7 @@ def write_run(folder: str | Path, run: Run) -> None:
         "metrics": run.metrics,
         "outcome": run.outcome,
     }
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
-    try:
-        partial.mkdir()
+    with new_folder(folder) as partial:
         for name in _DOCUMENTS:
             text = json.dumps(_plain(documents[name]), indent=2, allow_nan=False)
             (partial / f"{name}.json").write_text(text + "\n")
@@ -159,11 +153,6 @@ def write_run(folder: str | Path, run: Run) -> None:
         np.savez_compressed(partial / _ARRAYS, **arrays)
         sums = {place.name: _checksum(place) for place in sorted(partial.iterdir())}
         (partial / "DONE").write_text(json.dumps(sums, indent=2) + "\n")
-        if folder.exists():
-            folder.rmdir()
-        os.replace(partial, folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def is_done(folder: str | Path) -> bool:
@@ -224,18 +213,6 @@ def set_aside(folder: str | Path) -> Path:
     return place
 
 
-def sweep(folder: str | Path) -> None:
-    """Remove what killed processes left half written in a folder of runs."""
-    for partial in Path(folder).glob(".*.partial"):
-        number = partial.name.removesuffix(".partial").rpartition(".")[2]
-        if not number.isdigit() or _is_alive(int(number)):
-            continue
-        if partial.is_dir():
-            shutil.rmtree(partial, ignore_errors=True)
-        else:
-            partial.unlink(missing_ok=True)
-
-
 def row_cells(frame: Any, text: str | None, image: str | None) -> dict[str, NDArray[Any]]:
     """Texts and images of tested rows as arrays, for whoever shows single rows.
 
@@ -270,18 +247,6 @@ def environment() -> dict[str, Any]:
 
 def _checksum(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _is_alive(process: int) -> bool:
-    if os.name == "nt":  # where there is no signal that does nothing
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _plain(value: Any) -> Any:

@@ -1,6 +1,7 @@
 """The commands about several runs of one's own data: ``compare``, ``grid`` and ``report``."""
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,6 +26,7 @@ from echelon.cli.reading import (
     split_names,
     typed_classes,
 )
+from echelon.cli.writing import is_standard_output, require_folder, require_page_file
 
 SHOWN = ("mae", "rmse", "accuracy", "quadratic_weighted_kappa", "ranked_probability_score")
 
@@ -84,6 +86,8 @@ def compare(
     check_methods(names, seeds)
     if splits < 1:
         raise ValueError(f"splits must be at least 1; got {splits}")
+    if not dry_run:
+        require_folder(out)
     if data == "fireman" and not Path(data).exists():
         tasks = [generated_task(data_seed=number) for number in range(splits)]
     else:
@@ -189,6 +193,8 @@ def grid(
     from echelon.training.progress import run_bar
 
     search = Search.read(config)
+    if not dry_run:
+        require_folder(out)
     task = with_validation(_searched_task(search, data), search.validation_share)
     jobs = search.jobs(task, threads)
     if dry_run:
@@ -256,7 +262,11 @@ def _searched_task(search: Any, data: Path | None) -> Any:
 def report(
     folder: Annotated[Path, typer.Argument(help="What `compare` or `evaluate --out` wrote.")],
     out: Annotated[
-        Path | None, typer.Option(help="The page to write; report.html in the folder without it.")
+        Path | None,
+        typer.Option(
+            help="The page to write, an HTML file, or - for the standard output; report.html in "
+            "the folder without it."
+        ),
     ] = None,
     charts: Annotated[
         Path | None, typer.Option(help="Also write every chart to this folder.")
@@ -268,11 +278,26 @@ def report(
 
     Example: echelon report runs --charts figures --image png
     """
-    from echelon.report import write_charts, write_page
+    from echelon.report import page_text, write_charts, write_page
 
-    page = write_page(folder, out)
+    page = out or folder / "report.html"
+    is_shown = is_standard_output(page)
+    if is_shown and as_json:
+        raise ValueError("--json and --out - cannot both have the standard output; leave one out")
+    if out is not None:
+        require_page_file(out)
+    if charts is not None:
+        require_folder(charts)
+    if is_shown:
+        print(page_text(folder))
+    else:
+        write_page(folder, out)
     images = [] if charts is None else write_charts(folder, charts, image)
     if as_json:
         print(json.dumps({"page": str(page), "charts": [str(one) for one in images]}))
         return
-    print(f"wrote {page}" + (f" and {len(images)} charts in {charts}" if images else ""))
+    said = ([] if is_shown else [str(page)]) + (
+        [f"{len(images)} charts in {charts}"] if images else []
+    )
+    if said:
+        print(f"wrote {' and '.join(said)}", file=sys.stderr if is_shown else sys.stdout)

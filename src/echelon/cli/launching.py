@@ -38,7 +38,13 @@ def share_devices(devices: int | None) -> None:
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     command += ["--nproc-per-node", str(devices), "-m", "echelon.cli.main", *sys.argv[1:]]
     environment = {"OMP_NUM_THREADS": "1", **os.environ}
-    raise typer.Exit(subprocess.run(command, env=environment).returncode)
+    with subprocess.Popen(command, env=environment) as process:
+        try:
+            code = process.wait()
+        except BaseException:  # torchrun ends its processes when it is asked to, not when killed
+            process.terminate()
+            raise
+    raise typer.Exit(code)
 
 
 def is_first_process() -> bool:

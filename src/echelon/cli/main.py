@@ -6,8 +6,13 @@ on standard output is one document.
 """
 
 import os
+import signal
 import sys
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import TextIO
 
 from echelon.cli import comparisons, models, reproductions  # noqa: F401 (they add their commands)
@@ -21,7 +26,8 @@ def main() -> None:
     if not is_first_process():
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (until the process ends)
     try:
-        app(standalone_mode=True)
+        with _ending_in_order():
+            app(standalone_mode=True)
     except ValueError as error:
         _fail(str(error), 2)
     except (OSError, RuntimeError) as error:
@@ -30,6 +36,30 @@ def main() -> None:
         if not end.code:
             _leave_together()
         raise
+
+
+@contextmanager
+def _ending_in_order() -> Iterator[None]:
+    """Let SIGTERM end the program as an error does, so that nothing half written stays behind.
+
+    A second one ends it at once. Of processes that wait for each other, as those of torchrun do,
+    none could be ended so: they may wait where no signal is heard.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    is_alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
+    if not is_main or not is_alone or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+
+    def end(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _leave_together() -> None:

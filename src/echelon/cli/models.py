@@ -1,7 +1,7 @@
 """The commands about one model: ``fit``, ``predict``, ``evaluate``, ``export`` and ``methods``."""
 
 import json
-import os
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,6 +34,16 @@ from echelon.cli.reading import (
     split_names,
     typed_classes,
     without_broken_images,
+)
+from echelon.cli.writing import (
+    is_standard_output,
+    refuse_inputs,
+    require_graph_file,
+    require_model_file,
+    require_run_folder,
+    require_table_file,
+    save_model,
+    written_table,
 )
 
 
@@ -93,13 +103,14 @@ def fit(
     from echelon.estimators import OrdinalClassifier
     from echelon.evaluation.calibration import require_kind
 
-    if not out.parent.is_dir():
-        raise ValueError(f"the folder {out.parent} does not exist")
+    require_model_file(out, data, image_folder, decision)
     if calibrate is not None:
         require_kind(calibrate)
     dropped = split_names(drop)
     special = [name for name in (target, weight, group) if name is not None]
     frame = read_rows(data, [*special, *dropped], text, image, image_folder)
+    if image is not None:
+        refuse_inputs(out, frame[image])
     frame, skipped = without_broken_images(frame, image, on_broken)
     if not len(frame):
         raise ValueError(f"none of the {skipped:,} images can be read")
@@ -151,9 +162,10 @@ def fit(
             model.calibrate(*kept_rows, kind=calibrate, sample_weight=weights_of(mask))  # type: ignore[arg-type]
         else:
             model.conformalize(*kept_rows, sample_weight=weights_of(mask))
-    model.save(out)
-    if resume and is_first_process():
-        remove_checkpoints(checkpoints)
+    if is_first_process():
+        save_model(model, out, checkpoints if resume else None)
+        if resume:
+            remove_checkpoints(checkpoints)
     summary = {
         "model": str(out),
         "rows": len(frame),
@@ -182,7 +194,13 @@ def fit(
 def predict(
     model: Model,
     data: Data,
-    out: Annotated[Path, typer.Option(help="The CSV file to write.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="The file to write: CSV, or Parquet where it ends in .parquet; - is the standard "
+            "output."
+        ),
+    ],
     decision: Decision = None,
     image_folder: ImageFolder = None,
     on_broken: OnBroken = "raise",
@@ -199,11 +217,17 @@ def predict(
     such as those whose images cannot be read, are empty in the output.
 
     Example: echelon predict wine.echelon new.csv --out predictions.csv
+
+    Example: echelon predict wine.echelon new.csv --out - | head
     """
     import pandas as pd
 
     from echelon.bundle import load
 
+    is_shown = is_standard_output(out)
+    if is_shown and as_json:
+        raise ValueError("--json and --out - cannot both have the standard output; leave one out")
+    require_table_file(out, model, data, decision)
     fitted = load(model)
     columns = [f"probability_{label}" for label in fitted.classes_.tolist()]
     chosen = read_decision(decision)
@@ -211,42 +235,48 @@ def predict(
         coverage = 0.9
     image = fitted.image_column
     given = ["prediction", *(("lower", "upper") if coverage is not None else ())]
+    names = [*([image] if image is not None and data.is_dir() else []), *given, *columns]
     rows = skipped = 0
-    partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
-    try:
-        with open(partial, "w", newline="", encoding="utf-8") as stream:
-            for one in parts(data, fitted.media_columns):
-                part = one.reset_index(drop=True)  # a Parquet file may bring rows of one name
-                located = locate_images(part, image, data, image_folder)
-                readable, unread = without_broken_images(located, image, on_broken)
-                table = pd.DataFrame(columns=given + columns)
-                if len(readable):
-                    curve = fitted.predict_curve(readable)
-                    if on_broken == "raise":
-                        fitted.refuse_undefined(curve, readable, first_row=rows + 1)
-                    probabilities = curve.probabilities.double().cpu().numpy()
-                    table = pd.DataFrame(probabilities, columns=columns, index=readable.index)
-                    table.insert(0, "prediction", fitted.label(curve, chosen))
-                if len(readable) and coverage is not None:
-                    ends = fitted.interval_ranks(probabilities, coverage)
-                    for i, name in enumerate(("lower", "upper")):
-                        table.insert(1 + i, name, fitted.labels_.from_ranks(ends[:, i]))
-                        table[name] = table[name].where(table["prediction"].notna(), None)
-                if unread:  # as objects, labels that are whole numbers stay such beside empty cells
-                    table = table.astype(dict.fromkeys(given, object)).reindex(part.index)
-                if data.is_dir():
-                    table.insert(0, image, part[image])
-                skipped += unread
-                table.to_csv(stream, index=False, header=rows == 0, float_format="%.6g")
-                rows += len(part)
-        os.replace(partial, out)
-    finally:
-        partial.unlink(missing_ok=True)
+    with written_table(out, names, _column_types(fitted, given)) as write:
+        for one in parts(data, fitted.media_columns):
+            part = one.reset_index(drop=True)  # a Parquet file may bring rows of one name
+            located = locate_images(part, image, data, image_folder)
+            if image is not None and image in located:
+                refuse_inputs(out, located[image])
+            readable, unread = without_broken_images(located, image, on_broken)
+            table = pd.DataFrame(columns=given + columns)
+            if len(readable):
+                curve = fitted.predict_curve(readable)
+                if on_broken == "raise":
+                    fitted.refuse_undefined(curve, readable, first_row=rows + 1)
+                probabilities = curve.probabilities.double().cpu().numpy()
+                table = pd.DataFrame(probabilities, columns=columns, index=readable.index)
+                table.insert(0, "prediction", fitted.label(curve, chosen))
+            if len(readable) and coverage is not None:
+                ends = fitted.interval_ranks(probabilities, coverage)
+                for i, name in enumerate(("lower", "upper")):
+                    table.insert(1 + i, name, fitted.labels_.from_ranks(ends[:, i]))
+                    table[name] = table[name].where(table["prediction"].notna(), None)
+            if unread:  # as objects, labels that are whole numbers stay such beside empty cells
+                table = table.astype(dict.fromkeys(given, object)).reindex(part.index)
+            if data.is_dir():
+                table.insert(0, image, part[image])
+            skipped += unread
+            write(table)
+            rows += len(part)
     if as_json:
         print(json.dumps({"predictions": str(out), "rows": rows, "skipped": skipped}))
     else:
         unread_note = f", {skipped:,} of them empty: their images cannot be read" if skipped else ""
-        print(f"wrote {out}: {rows:,} rows{unread_note}")
+        said = f"wrote {out}: {rows:,} rows{unread_note}"
+        print(said, file=sys.stderr if is_shown else sys.stdout)
+
+
+def _column_types(fitted: Any, labels: list[str]) -> dict[str, str]:
+    """What Parquet calls the types of the columns that hold no probabilities."""
+    kind = {"b": "bool", "i": "int64", "u": "uint64", "f": "float64"}
+    own = kind.get(fitted.classes_.dtype.kind, "string")
+    return {**dict.fromkeys(labels, own), fitted.image_column: "string"}
 
 
 @app.command()
@@ -273,6 +303,8 @@ def evaluate(
     from echelon.evaluation import metrics
     from echelon.runs import Run, RunConfig, row_cells, write_run
 
+    if out is not None:
+        require_run_folder(out)
     fitted = load(model)
     frame = read_table(data, as_text=fitted.media_columns)
     require_column(frame, target, data)
@@ -325,6 +357,7 @@ def export(
     """
     from echelon.bundle import load
 
+    require_graph_file(onnx, model)
     load(model).export_onnx(onnx)
     print(json.dumps({"onnx": str(onnx)}) if as_json else f"wrote {onnx}")
 

@@ -19,7 +19,8 @@ from typing import Any
 
 from echelon.experiments.jobs import Job
 from echelon.extras import require
-from echelon.runs import Run, is_done, read_run, set_aside, sweep, write_run
+from echelon.runs import Run, is_done, read_run, set_aside, write_run
+from echelon.storage.atomic import sweep
 
 Report = Callable[[str, bool], None]
 

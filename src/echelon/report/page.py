@@ -4,7 +4,6 @@ import base64
 import html
 import io
 import json
-import os
 import re
 from collections.abc import Mapping
 from importlib import resources
@@ -16,6 +15,7 @@ import numpy as np
 from echelon.report.charts import Titled, all_charts, altair
 from echelon.report.content import TITLES, Comparison
 from echelon.runs import read_runs
+from echelon.storage.atomic import replacing, replacing_text, require_writable, write_text
 
 _SHOWN = (
     "mae", "rmse", "accuracy", "accuracy_within", "quadratic_weighted_kappa",
@@ -40,17 +40,15 @@ def write_page(folder: str | Path, out: str | Path | None = None) -> Path:
         The page; ``report.html`` in the folder without it.
     """
     found = Comparison.of(read_runs(folder))
-    text = render(found)
     path = Path(out) if out is not None else Path(folder) / "report.html"
-    if not path.parent.is_dir():
-        raise ValueError(f"the folder {path.parent} does not exist")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    require_writable(path)
+    write_text(path, render(found))
     return path
+
+
+def page_text(folder: str | Path) -> str:
+    """The page about the runs in a folder, as :func:`write_page` would write it."""
+    return render(Comparison.of(read_runs(folder)))
 
 
 def write_charts(folder: str | Path, out: str | Path, image: str = "svg") -> list[Path]:
@@ -73,7 +71,8 @@ def write_charts(folder: str | Path, out: str | Path, image: str = "svg") -> lis
     for name, one in made.items():
         path = out / f"{name}.{image}"
         options = {"scale_factor": 2.0} if image == "png" else {}
-        _with_width(one.chart, _IMAGE_WIDTH).save(str(path), **options)
+        with replacing(path) if image == "png" else replacing_text(path) as stream:
+            _with_width(one.chart, _IMAGE_WIDTH).save(stream, format=image, **options)
         paths.append(path)
     return paths
 

@@ -5,14 +5,15 @@ old one and then takes its place, so that a run killed at any moment leaves a wh
 """
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
+
+from echelon.storage.atomic import WriteFailed, write_bytes
 
 _NAME = "checkpoint.safetensors"
 _KEY = "echelon_checkpoint"
@@ -20,18 +21,13 @@ _KEY = "echelon_checkpoint"
 
 def write_atomically(path: Path, tensors: Mapping[str, Tensor], key: str, document: Any) -> None:
     """Write tensors and a JSON document to one safetensors file, wholly or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    content = save(plain, metadata={key: json.dumps(document, allow_nan=False)})
     try:
-        save_file(plain, partial, metadata={key: json.dumps(document, allow_nan=False)})
-        with open(partial, "rb+") as written:
-            os.fsync(written.fileno())
-        os.replace(partial, path)
+        path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ValueError(f"could not write {path}: {error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
+        raise WriteFailed.of(path, error) from None
+    write_bytes(path, content)
 
 
 def read_whole(path: Path, key: str) -> tuple[dict[str, Tensor], Any]:

@@ -6,6 +6,7 @@ interrupted run goes on from its checkpoint to the same weights, bit by bit.
 
 import math
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -75,13 +76,19 @@ def train(
     if folder is not None and (found := folder.load()) is not None:
         run.restore(*found)
     saved = time.monotonic()
+    is_told = False
 
     def save_if_due() -> None:
-        nonlocal saved
+        nonlocal saved, is_told
         if folder is None or time.monotonic() - saved < checkpoint_seconds:
             return
-        if fabric.is_global_zero:
-            folder.save(*run.state())
+        try:
+            if fabric.is_global_zero:
+                folder.save(*run.state())
+        except OSError as error:  # a checkpoint is for bad times, and no reason to end a fit
+            if not is_told:
+                is_told = True
+                warnings.warn(f"{error}. The fit goes on without a checkpoint", stacklevel=3)
         saved = time.monotonic()
 
     while run.progress.epoch < settings.max_epochs and not run.is_stalled():
