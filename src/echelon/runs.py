@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from echelon._version import __version__
 from echelon.data.texts import plain_text
+from echelon.processes import world_size
 
 _DOCUMENTS = ("config", "environment", "history", "metrics", "outcome")
 _ARRAYS = "predictions.npz"
@@ -264,7 +265,7 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "machine": platform.machine(),
         "threads": torch.get_num_threads(),
-        "processes": int(os.environ.get("WORLD_SIZE", "1")),
+        "processes": world_size(),
     }
 
 

@@ -15,7 +15,6 @@ from echelon.cli.launching import (
     Threads,
     Workers,
     going_on,
-    is_first_process,
     say_time,
     share_devices,
 )
@@ -25,6 +24,7 @@ from echelon.cli.reading import (
     split_names,
     typed_classes,
 )
+from echelon.processes import is_first_process
 
 SHOWN = ("mae", "rmse", "accuracy", "quadratic_weighted_kappa", "ranked_probability_score")
 

@@ -20,7 +20,7 @@ from echelon.cli.app import (
     TextColumn,
     app,
 )
-from echelon.cli.launching import Devices, is_first_process, share_devices
+from echelon.cli.launching import Devices, share_devices
 from echelon.cli.reading import (
     backbone_options,
     held_out_rows,
@@ -35,6 +35,7 @@ from echelon.cli.reading import (
     typed_classes,
     without_broken_images,
 )
+from echelon.processes import is_first_process
 
 
 @app.command()

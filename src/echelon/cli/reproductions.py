@@ -16,11 +16,11 @@ from echelon.cli.launching import (
     Threads,
     Workers,
     going_on,
-    is_first_process,
     say_time,
     share_devices,
 )
 from echelon.cli.reading import backbone_options, split_names
+from echelon.processes import is_first_process
 
 
 @app.command()

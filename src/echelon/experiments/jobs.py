@@ -1,6 +1,5 @@
 """Jobs: one run of a method or a baseline on a task, as a function of its configuration alone."""
 
-import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from echelon.estimators import OrdinalClassifier
 from echelon.evaluation import metrics
 from echelon.experiments.tasks import Task
 from echelon.methods import METHODS
+from echelon.processes import world_size
 from echelon.runs import Run, RunConfig, row_cells
 
 CONSTANT, LINEAR, WORDS, FLOOR = "constant", "clm linear", "bag of words", "best possible"
@@ -83,7 +83,7 @@ def job(
     threads: int = 1,
 ) -> Job:
     """A job of a method as the command line names it, with its options: ``sord:temperature=2``."""
-    processes = int(os.environ.get("WORLD_SIZE", "1"))  # that torchrun started to share each run
+    processes = world_size()
     config = RunConfig(
         method=method,
         data=task.name,
