@@ -26,6 +26,7 @@ from echelon.cli.reading import (
 )
 from echelon.processes import is_first_process
 
+_MOST_SPLITS = 1000
 SHOWN = ("mae", "rmse", "accuracy", "quadratic_weighted_kappa", "ranked_probability_score")
 
 
@@ -82,8 +83,8 @@ def compare(
 
     names = split_names(methods)
     check_methods(names, seeds)
-    if splits < 1:
-        raise ValueError(f"splits must be at least 1; got {splits}")
+    if not 1 <= splits <= _MOST_SPLITS:
+        raise ValueError(f"splits must be at least 1 and at most {_MOST_SPLITS:,}; got {splits}")
     if data == "fireman" and not Path(data).exists():
         tasks = [generated_task(data_seed=number) for number in range(splits)]
     else:
@@ -183,7 +184,7 @@ def grid(
     """
     share_devices(devices)
     from echelon.experiments import Executor, Search, search_grid
-    from echelon.experiments.comparing import refuse_strangers
+    from echelon.experiments.comparing import claim
     from echelon.experiments.jobs import baseline_jobs
     from echelon.experiments.searching import final_jobs, with_validation
     from echelon.training.progress import run_bar
@@ -211,7 +212,7 @@ def grid(
         return
     jobs = baseline_jobs(task, search.test_seeds, command="grid", parameters={}, threads=threads)
     jobs += final_jobs(task, choices, search.test_seeds, command="grid", threads=threads)
-    refuse_strangers(jobs, out)
+    claim(jobs, out, search.document())
     with going_on(), run_bar(len(jobs), shown=is_first_process() and not as_json) as report:
         runs = executor.run(jobs, out, on_run=report)
     if as_json:

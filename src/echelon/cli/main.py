@@ -51,7 +51,7 @@ def _refuse(error: Any) -> NoReturn:
         sys.exit(error.exit_code)
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "echelon"
-    _fail(f"{error.format_message()} See `{command} --help`.", error.exit_code)
+    _fail(f"{error.format_message().rstrip('.')}; see `{command} --help`", error.exit_code)
 
 
 def _leave_together() -> None:

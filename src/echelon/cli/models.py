@@ -93,7 +93,9 @@ def fit(
     from echelon.data.labels import Labels
     from echelon.estimators import OrdinalClassifier
     from echelon.evaluation.calibration import require_kind
+    from echelon.training.devices import check_device
 
+    check_device(device)
     if not out.parent.is_dir():
         raise ValueError(f"the folder {out.parent} does not exist")
     if calibrate is not None:

@@ -41,10 +41,10 @@ def check_device(device: str) -> None:
     ValueError: device must be auto, cpu, cuda, mps or another accelerator of lightning-fabric that
     this machine has; got 'abacus': try auto
     """
-    from lightning_fabric import Fabric
-
     if device in ("auto", "cpu"):
         return
+    from lightning_fabric import Fabric
+
     try:
         Fabric(accelerator=device, devices=1)
     except Exception:  # of every kind: a missing package, no such name, no such device
