@@ -160,7 +160,11 @@ class RunConfig:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run folder holds; `predictions` are arrays by name, `outcome` what else came out."""
+    """What a run folder holds; `predictions` are arrays by name, `outcome` what else came out.
+
+    Of the arrays, `row` has the number of each scored row in the file that it comes from, counted
+    from 0 and without the header, as ``frame.iloc`` takes it.
+    """
 
     config: RunConfig
     history: Sequence[Mapping[str, float]]
@@ -518,7 +522,7 @@ def _check_arrays(run: Run) -> None:
     """Raise where the arrays of a run are not those of one set of rows and classes."""
     arrays = run.predictions
     rows = len(arrays["truth"]) if "truth" in arrays and arrays["truth"].ndim else None
-    classes = len(run.config.classes)
+    labels, classes = len(run.config.classes), 0
     for name, dimensions in (("truth", 1), ("prediction", 1), ("probabilities", 2), *_PER_ROW):
         if name not in arrays:
             continue
@@ -529,9 +533,9 @@ def _check_arrays(run: Run) -> None:
         p = arrays["probabilities"]
         if p.dtype.kind != "f" or p.shape[1] < 1:
             raise ValueError("probabilities must be numbers, with a column for each class")
-        if classes and p.shape[1] != classes:
-            raise ValueError(f"probabilities of {p.shape[1]} classes stand beside {classes} labels")
         classes = p.shape[1]
+        if labels and classes != labels:
+            raise ValueError(f"probabilities of {classes} classes stand beside {labels} labels")
         # written in float32, so that a row adds up to 1 almost
         if not (np.isfinite(p).all() and (p >= 0).all()) or (abs(p.sum(axis=1) - 1) > 1e-2).any():
             raise ValueError("probabilities must be at least 0 and add up to 1 in every row")

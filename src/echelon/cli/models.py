@@ -35,6 +35,7 @@ from echelon.cli.reading import (
     typed_classes,
     without_broken_images,
 )
+from echelon.cli.spreadsheets import csv_lines
 from echelon.processes import is_first_process
 
 
@@ -193,6 +194,14 @@ def predict(
         float | None,
         typer.Option(help="Add intervals that contain the truth with this probability."),
     ] = None,
+    formula_safe: Annotated[
+        bool,
+        typer.Option(
+            "--formula-safe",
+            help="Put an apostrophe before labels and file names that a spreadsheet would run as a "
+            "formula: those that begin with = + - @.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Predict label and probabilities of every row, a part of the file at a time.
@@ -240,7 +249,9 @@ def predict(
                 if data.is_dir():
                     table.insert(0, image, part[image])
                 skipped += unread
-                table.to_csv(stream, index=False, header=rows == 0, float_format="%.6g")
+                stream.writelines(
+                    csv_lines(table, header=rows == 0, digits=columns, safe=formula_safe)
+                )
                 rows += len(part)
         os.replace(partial, out)
     finally:
@@ -277,7 +288,7 @@ def evaluate(
     from echelon.runs import Run, RunConfig, row_cells, write_run
 
     fitted = load(model)
-    frame = read_table(data, as_text=fitted.media_columns)
+    frame = read_table(data, as_text=fitted.media_columns).reset_index(drop=True)
     require_column(frame, target, data)
     frame = locate_images(frame, fitted.image_column, data, image_folder)
     frame, skipped = without_broken_images(frame, fitted.image_column, on_broken)
@@ -298,6 +309,7 @@ def evaluate(
             details={"model": str(model), "target": target, "decision": decision},
         )
         arrays = {
+            "row": frame.index.to_numpy(dtype=np.int64),
             "truth": truth,
             "prediction": predicted,
             "probabilities": probabilities.astype(np.float32),

@@ -53,6 +53,7 @@ class Job:
             history=result.history,
             metrics=metrics.all_scores(truth, result.prediction, result.probabilities),
             predictions={
+                "row": self.task.numbers.get(self.config.part, np.arange(len(truth))),
                 "truth": truth,
                 "prediction": result.prediction,
                 "probabilities": result.probabilities.astype(np.float32),

@@ -280,6 +280,7 @@ def with_validation(task: Task, share: float) -> Task:
         task.ranks, share, groups=task.groups,
         generator=np.random.default_rng(task.split),
     )  # fmt: skip
+    numbers = task.numbers.get("train", np.arange(len(task.ranks)))
     return replace(
         task,
         features=task.features[~held].reset_index(drop=True),
@@ -287,6 +288,7 @@ def with_validation(task: Task, share: float) -> Task:
         groups=None if task.groups is None else task.groups[~held],
         validation=(task.features[held].reset_index(drop=True), task.ranks[held]),
         details={**task.details, "validation_share": share},
+        numbers={**task.numbers, "train": numbers[~held], "valid": numbers[held]},
     )
 
 
