@@ -3,8 +3,6 @@
 import os
 import signal
 import socket
-import subprocess
-import sys
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -119,19 +117,6 @@ def test_no_more_workers_than_jobs(jobs, tmp_path, monkeypatch) -> None:
     with pytest.raises(RunsFailed):
         Executor(workers=24).run(jobs[:4], tmp_path)
     assert started == [4]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="asks for the number of the parent")
-def test_a_worker_whose_parent_is_gone_ends_before_its_first_job() -> None:
-    """It may have been started just before the end of the one that started it."""
-    code = (
-        "from echelon.experiments.execute import _begin_worker; _begin_worker({}); print('goes on')"
-    )
-    for parent, expected in ((os.getpid(), (0, "goes on\n")), (2**22 + 1, (1, ""))):
-        done = subprocess.run(
-            [sys.executable, "-c", code.format(parent)], capture_output=True, text=True
-        )
-        assert (done.returncode, done.stdout) == expected, done.stderr
 
 
 def test_a_cluster_that_is_not_there_is_said_soon() -> None:
