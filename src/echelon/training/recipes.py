@@ -127,6 +127,8 @@ def make_settings(
     if unknown:
         known = ", ".join(one.name for one in fields(Settings))
         raise ValueError(f"there is no setting {min(unknown)!r}; there are: {known}")
+    if "batch_size" in given:  # which the recipes count with
+        _require_whole("batch_size", given["batch_size"])
     if isinstance(backbone, Mapping):
         settings = media_settings(recipe, method, backbone, num_rows, given)
     elif recipe == "default":
@@ -261,11 +263,15 @@ def _leading(backbone: Mapping[str, str], options: Mapping[str, Any]) -> str:
     return "frozen" if (options.get("text") or {}).get("frozen") else "hf"
 
 
+def _require_whole(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"{name} must be an integer of at least 1; got {value!r}")
+
+
 def _checked(settings: Settings) -> Settings:
     for name, most in (("max_epochs", _MOST_EPOCHS), ("batch_size", None)):
         value = getattr(settings, name)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} must be an integer of at least 1; got {value!r}")
+        _require_whole(name, value)
         if most is not None and value > most:
             raise ValueError(f"{name} must be at most {most:,}; got {value}")
     for name in ("learning_rate", "weight_decay", "average", "warm_up", "patience", "clip_norm"):
