@@ -16,7 +16,6 @@ from echelon.cli.launching import (
     Threads,
     Workers,
     going_on,
-    is_first_process,
     say_time,
     share_devices,
 )
@@ -27,7 +26,9 @@ from echelon.cli.reading import (
     typed_classes,
 )
 from echelon.cli.writing import is_standard_output, require_folder, require_page_file
+from echelon.processes import is_first_process
 
+_MOST_SPLITS = 1000
 SHOWN = ("mae", "rmse", "accuracy", "quadratic_weighted_kappa", "ranked_probability_score")
 
 
@@ -84,8 +85,8 @@ def compare(
 
     names = split_names(methods)
     check_methods(names, seeds)
-    if splits < 1:
-        raise ValueError(f"splits must be at least 1; got {splits}")
+    if not 1 <= splits <= _MOST_SPLITS:
+        raise ValueError(f"splits must be at least 1 and at most {_MOST_SPLITS:,}; got {splits}")
     if not dry_run:
         require_folder(out)
     if data == "fireman" and not Path(data).exists():
@@ -187,7 +188,7 @@ def grid(
     """
     share_devices(devices)
     from echelon.experiments import Executor, Search, search_grid
-    from echelon.experiments.comparing import refuse_strangers
+    from echelon.experiments.comparing import claim
     from echelon.experiments.jobs import baseline_jobs
     from echelon.experiments.searching import final_jobs, with_validation
     from echelon.training.progress import run_bar
@@ -217,7 +218,7 @@ def grid(
         return
     jobs = baseline_jobs(task, search.test_seeds, command="grid", parameters={}, threads=threads)
     jobs += final_jobs(task, choices, search.test_seeds, command="grid", threads=threads)
-    refuse_strangers(jobs, out)
+    claim(jobs, out, search.document())
     with going_on(), run_bar(len(jobs), shown=is_first_process() and not as_json) as report:
         runs = executor.run(jobs, out, on_run=report)
     if as_json:

@@ -20,7 +20,7 @@ from echelon.cli.app import (
     TextColumn,
     app,
 )
-from echelon.cli.launching import Devices, is_first_process, share_devices
+from echelon.cli.launching import Devices, share_devices
 from echelon.cli.reading import (
     backbone_options,
     held_out_rows,
@@ -45,6 +45,7 @@ from echelon.cli.writing import (
     save_model,
     written_table,
 )
+from echelon.processes import is_first_process
 
 
 @app.command()
@@ -102,7 +103,9 @@ def fit(
     from echelon.data.labels import Labels
     from echelon.estimators import OrdinalClassifier
     from echelon.evaluation.calibration import require_kind
+    from echelon.training.devices import check_device
 
+    check_device(device)
     require_model_file(out, data, image_folder, decision)
     if calibrate is not None:
         require_kind(calibrate)
@@ -208,6 +211,14 @@ def predict(
         float | None,
         typer.Option(help="Add intervals that contain the truth with this probability."),
     ] = None,
+    formula_safe: Annotated[
+        bool,
+        typer.Option(
+            "--formula-safe",
+            help="Put an apostrophe before labels and file names that a spreadsheet would run as a "
+            "formula: those that begin with = + - @.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Predict label and probabilities of every row, a part of the file at a time.
@@ -237,7 +248,8 @@ def predict(
     given = ["prediction", *(("lower", "upper") if coverage is not None else ())]
     names = [*([image] if image is not None and data.is_dir() else []), *given, *columns]
     rows = skipped = 0
-    with written_table(out, names, _column_types(fitted, given)) as write:
+    types = _column_types(fitted, given)
+    with written_table(out, names, types, short=columns, safe=formula_safe) as write:
         for one in parts(data, fitted.media_columns):
             part = one.reset_index(drop=True)  # a Parquet file may bring rows of one name
             located = locate_images(part, image, data, image_folder)
@@ -306,7 +318,7 @@ def evaluate(
     if out is not None:
         require_run_folder(out)
     fitted = load(model)
-    frame = read_table(data, as_text=fitted.media_columns)
+    frame = read_table(data, as_text=fitted.media_columns).reset_index(drop=True)
     require_column(frame, target, data)
     frame = locate_images(frame, fitted.image_column, data, image_folder)
     frame, skipped = without_broken_images(frame, fitted.image_column, on_broken)
@@ -327,6 +339,7 @@ def evaluate(
             details={"model": str(model), "target": target, "decision": decision},
         )
         arrays = {
+            "row": frame.index.to_numpy(dtype=np.int64),
             "truth": truth,
             "prediction": predicted,
             "probabilities": probabilities.astype(np.float32),

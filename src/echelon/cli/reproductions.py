@@ -15,12 +15,12 @@ from echelon.cli.launching import (
     Threads,
     Workers,
     going_on,
-    is_first_process,
     say_time,
     share_devices,
 )
 from echelon.cli.reading import backbone_options, split_names
 from echelon.cli.writing import require_folder
+from echelon.processes import is_first_process
 from echelon.storage.atomic import write_text
 
 

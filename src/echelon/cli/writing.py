@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from echelon.cli.spreadsheets import csv_lines
 from echelon.storage.atomic import (
     WriteFailed,
     is_stream,
@@ -125,7 +126,9 @@ def _require_suffix(out: Path, known: Sequence[str], what: str) -> None:
 
 
 @contextmanager
-def written_table(out: Path, columns: Sequence[str], like: Any) -> Iterator[Callable[[Any], None]]:
+def written_table(
+    out: Path, columns: Sequence[str], like: Any, *, short: Sequence[str], safe: bool
+) -> Iterator[Callable[[Any], None]]:
     """A function that adds frames of the same columns to a table: CSV, or Parquet by its ending.
 
     Parameters
@@ -135,10 +138,16 @@ def written_table(out: Path, columns: Sequence[str], like: Any) -> Iterator[Call
         Of every frame; a table without rows has them too.
     like : mapping
         Types of pyarrow, by name, of the columns that do not hold numbers with a fraction.
+    short, safe
+        Columns whose numbers CSV has with six digits, and whether texts are made harmless for
+        spreadsheets; see :func:`echelon.cli.spreadsheets.csv_lines`.
     """
-    make = _parquet if out.suffix.lower() in (".parquet", ".pq") else _csv
-    with _opened(out) as stream, make(stream, columns, like) as write:
-        yield write
+    with _opened(out) as stream:
+        if out.suffix.lower() in (".parquet", ".pq"):
+            with _parquet(stream, columns, like) as write:
+                yield write
+        else:
+            yield _csv(stream, columns, short, safe)
 
 
 @contextmanager
@@ -155,17 +164,17 @@ def _opened(out: Path) -> Iterator[BinaryIO]:
         raise WriteFailed.of("the standard output", error) from None
 
 
-@contextmanager
-def _csv(stream: BinaryIO, columns: Sequence[str], like: Any) -> Iterator[Callable[[Any], None]]:
+def _csv(
+    stream: BinaryIO, columns: Sequence[str], short: Sequence[str], safe: bool
+) -> Callable[[Any], None]:
     import pandas as pd
 
-    def write(table: Any) -> None:
-        text = table.to_csv(index=False, header=False, float_format="%.6g", lineterminator="\n")
-        stream.write(text.encode("utf-8"))
+    def write(table: Any, header: bool = False) -> None:
+        for line in csv_lines(table, header=header, digits=short, safe=safe):
+            stream.write(line.encode("utf-8"))
 
-    header = pd.DataFrame(columns=list(columns)).to_csv(index=False, lineterminator="\n")
-    stream.write(header.encode("utf-8"))
-    yield write
+    write(pd.DataFrame(columns=list(columns)), header=True)
+    return write
 
 
 @contextmanager

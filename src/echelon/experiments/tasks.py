@@ -1,8 +1,8 @@
 """Tasks: a table that is divided once into what is fitted on and what is tested on."""
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,9 @@ class Task:
 
     `ranks` are those of the rows, `test_ranks` those of the test rows. `floor` are the true
     probabilities of the test rows (n, K), where they are known. `split` says which of several
-    random divisions of the same table it is, `text` and `image` which columns hold such.
+    random divisions of the same table it is, `text` and `image` which columns hold such. `numbers`
+    are those of the rows in the file that they come from, for each part: counted from 0, without
+    the header. A part without them is a file of its own, whole and in its order.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Task:
     text: str | None = None
     image: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
+    numbers: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -126,6 +129,7 @@ def table_task(
         text=text,
         image=image,
         details={"test_share": test_share},
+        numbers={"train": np.flatnonzero(~held), "test": np.flatnonzero(held)},
     )
 
 
@@ -148,6 +152,7 @@ def generated_task(num_classes: int = 16, data_seed: int = 0) -> Task:
         parts["test"].ranks,
         validation=(frames["valid"], parts["valid"].ranks),
         floor=parts["test"].bayes_probabilities,
+        split=data_seed,
         details={"data_seed": data_seed},
     )
 
@@ -259,7 +264,8 @@ def _divided_fireman(path: Path) -> Task:
     ends = [round(0.75 * len(order)), round(0.8 * len(order))]
     parts = dict(zip(("train", "valid", "test"), np.split(order, ends), strict=True))
     frames = {name: frame.iloc[index].reset_index(drop=True) for name, index in parts.items()}
-    return _fireman(frames, "fireman (divided here)", {"balanced_to": least})
+    made = _fireman(frames, "fireman (divided here)", {"balanced_to": least})
+    return replace(made, numbers=parts)
 
 
 def _fireman_frame(path: Path) -> pd.DataFrame:

@@ -84,7 +84,11 @@ def render(found: Comparison) -> str:
 
     made = all_charts(found)
     specs = {name: _spec(one) for name, one in made.items()}
-    data = {"charts": specs, "rows": _explored_rows(found), "classes": found.classes}
+    data = {
+        "charts": specs, "rows": _explored_rows(found), "classes": found.classes,
+        "groups": found.groups.names, "group": found.groups.of_rank.tolist(),
+        "note": found.groups.note,
+    }  # fmt: skip
     parts = {
         "TITLE": _title(found),
         "ANSWER": "".join(f"<li>{_text(sentence)}</li>" for sentence in found.answer()),
@@ -234,11 +238,16 @@ def _explored_rows(found: Comparison) -> dict[str, Any]:
     orders = {name: np.argsort(-key, kind="stable")[:_EXPLORED] for name, key in keys.items()}
     chosen = sorted({int(row) for order in orders.values() for row in order})
     place = {row: i for i, row in enumerate(chosen)}
+    numbers = arrays.get("row", np.arange(len(truth)))
+    bars = found.groups.summed(p[chosen])
     return {
-        "number": chosen,
+        "number": numbers[chosen].tolist(),
         "truth": truth[chosen].tolist(),
         "prediction": prediction[chosen].tolist(),
-        "probabilities": [[round(float(value), 4) for value in p[row]] for row in chosen],
+        "given": [
+            [round(float(p[row, k]), 4) for k in (truth[row], prediction[row])] for row in chosen
+        ],
+        "probabilities": np.round(bars, 4).tolist(),
         "orders": {name: [place[int(row)] for row in order] for name, order in orders.items()},
         **_cells(arrays, chosen),
     }
