@@ -106,9 +106,7 @@ def rewrite(saved: Path, path: Path, change) -> None:
     """An edited document with a checksum that fits, as a hostile author would write it."""
     found = read_bundle(saved, "echelon_model")
     change(found.document, found.tensors)
-    write_atomically(
-        path, found.tensors, "echelon_model", sealed(found.tensors, found.document)
-    )
+    write_atomically(path, found.tensors, "echelon_model", sealed(found.tensors, found.document))
 
 
 @pytest.mark.parametrize(

@@ -347,7 +347,9 @@ def _checked_calibration(fields: Mapping[str, Tensor], num_classes: int) -> Cali
     shapes = [(), (tasks,), (tasks, steps), (tasks, steps), (tasks, steps), ()]
     if [tuple(values.shape) for values in found] != shapes:
         raise ValueError("the fields of its calibration are not of the shapes that belong together")
-    if not all(values.is_floating_point() and bool(torch.isfinite(values).all()) for values in found):
+    if not all(
+        values.is_floating_point() and bool(torch.isfinite(values).all()) for values in found
+    ):
         raise ValueError("its calibration holds what is no number")
     if not (found.temperature > 0 and 0 <= found.smoothing <= 1):
         raise ValueError("its calibration has no temperature above 0")

@@ -15,8 +15,9 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -132,7 +133,7 @@ def read_bundle(path: str | os.PathLike[str], key: str) -> Bundle:
     return Bundle(path, tensors, document, seal)
 
 
-def _read(stream: BinaryIO, size: int) -> tuple[dict[str, Tensor], dict[str, str]]:
+def _read(stream: BufferedReader, size: int) -> tuple[dict[str, Tensor], dict[str, str]]:
     if size < _LENGTH_BYTES:
         raise ValueError(f"it has {size} bytes, too few for any")
     length = int.from_bytes(_take(stream, _LENGTH_BYTES), "little")
@@ -193,7 +194,7 @@ def _are_sizes(values: Any) -> bool:
     )
 
 
-def _tensor(stream: BinaryIO, entry: _Entry) -> Tensor:
+def _tensor(stream: BufferedReader, entry: _Entry) -> Tensor:
     tensor = torch.empty(entry.shape, dtype=entry.dtype, device="cpu")
     _fill(stream, _bytes_of(tensor))
     if entry.dtype == torch.bool and bool((tensor.view(torch.uint8) > 1).any()):
@@ -206,17 +207,17 @@ def _bytes_of(tensor: Tensor) -> memoryview:
     return memoryview(tensor.reshape(-1).view(torch.uint8).numpy())
 
 
-def _take(stream: BinaryIO, count: int) -> bytes:
+def _take(stream: BufferedReader, count: int) -> bytes:
     content = bytearray(count)
     _fill(stream, memoryview(content))
     return bytes(content)
 
 
-def _fill(stream: BinaryIO, place: memoryview) -> None:
+def _fill(stream: BufferedReader, place: memoryview) -> None:
     """Fill memory from a stream, which may give less at a time."""
     filled = 0
     while filled < len(place):
-        count: int | None = stream.readinto(place[filled:])  # type: ignore[attr-defined]
+        count = stream.readinto(place[filled:])
         if not count:
             raise ValueError("it ends too early")
         filled += count

@@ -5,10 +5,10 @@ path is looked at before it is opened, and once more when it is open, as it may 
 in between.
 """
 
+import io
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO
 
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
@@ -23,8 +23,8 @@ class NotRegularError(OSError):
     """A path that names a folder, a pipe, a socket or a device where a file is meant."""
 
 
-def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open a regular file for reading, without a buffer; links are followed.
+def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
+    """Open a regular file for reading; links are followed.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     _require_regular(os.stat(path), path)
     # Without O_NONBLOCK, opening a pipe that took the place of the file would wait for a writer.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    opened = open(os.open(path, flags | getattr(os, "O_CLOEXEC", 0)), "rb", buffering=0)
+    opened = open(os.open(path, flags | getattr(os, "O_CLOEXEC", 0)), "rb")
     try:
         _require_regular(os.fstat(opened.fileno()), path)
     except NotRegularError:
