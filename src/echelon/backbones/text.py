@@ -29,29 +29,30 @@ MODEL_TYPES = (
     "rembert", "roberta", "roberta-prelayernorm", "roformer", "squeezebert", "xlm-roberta",
     "xlm-roberta-xl",
 )  # fmt: skip
-_CONFIG_FIELDS = frozenset(
-    """
-    activation activation_function attention_bias attention_dropout attention_head_size
-    attention_probs_dropout_prob attention_type attn_pdrop block_size bos_token_id
-    chunk_size_feed_forward cls_token_id conv_act conv_kernel_size dim dropout embd_pdrop
-    embedding_dropout embedding_size eos_token_id global_attn_every_n_layers global_rope_theta
-    head_dim head_ratio hidden_act hidden_activation hidden_dim hidden_dropout_prob hidden_size
-    initializer_cutoff_factor initializer_range inner_group_num input_embedding_size
-    intermediate_groups intermediate_size intra_bottleneck_size k_groups
-    key_query_shared_bottleneck layer_norm_eps layer_norm_epsilon layer_types legacy local_attention
-    local_rope_theta mask_token_id max_position_embeddings max_relative_positions mlp_bias
-    mlp_dropout n_embd n_head n_heads n_inner n_layer n_layers n_positions norm_bias norm_eps
-    norm_rel_ebd normalization_type num_attention_heads num_feedforward_networks num_groups
-    num_hidden_groups num_hidden_layers num_random_blocks output_embedding_size output_groups
-    pad_token_id pooler_dropout pooler_hidden_act pooler_hidden_size pos_att_type
-    position_biased_input position_buckets position_embedding_type post_attention_groups q_groups
-    relative_attention relative_attention_num_buckets reorder_and_upcast_attn rescale_embeddings
-    resid_pdrop rope_parameters rotary_value scale_attn_by_inverse_layer_idx scale_attn_weights
-    sep_token_id share_att_key sinusoidal_pos_embds talking_head task_type_vocab_size trigram_input
-    true_hidden_size type_vocab_size use_bias use_bottleneck use_bottleneck_attention use_task_id
-    v_groups vocab_size
-    """.split()
-)
+_CONFIG_FIELDS = {
+    "activation", "activation_function", "attention_bias", "attention_dropout",
+    "attention_head_size", "attention_probs_dropout_prob", "attention_type", "attn_pdrop",
+    "block_size", "bos_token_id", "chunk_size_feed_forward", "cls_token_id", "conv_act",
+    "conv_kernel_size", "dim", "dropout", "embd_pdrop", "embedding_dropout", "embedding_size",
+    "eos_token_id", "global_attn_every_n_layers", "global_rope_theta", "head_dim", "head_ratio",
+    "hidden_act", "hidden_activation", "hidden_dim", "hidden_dropout_prob", "hidden_size",
+    "initializer_cutoff_factor", "initializer_range", "inner_group_num", "input_embedding_size",
+    "intermediate_groups", "intermediate_size", "intra_bottleneck_size", "k_groups",
+    "key_query_shared_bottleneck", "layer_norm_eps", "layer_norm_epsilon", "layer_types", "legacy",
+    "local_attention", "local_rope_theta", "mask_token_id", "max_position_embeddings",
+    "max_relative_positions", "mlp_bias", "mlp_dropout", "n_embd", "n_head", "n_heads", "n_inner",
+    "n_layer", "n_layers", "n_positions", "norm_bias", "norm_eps", "norm_rel_ebd",
+    "normalization_type", "num_attention_heads", "num_feedforward_networks", "num_groups",
+    "num_hidden_groups", "num_hidden_layers", "num_random_blocks", "output_embedding_size",
+    "output_groups", "pad_token_id", "pooler_dropout", "pooler_hidden_act", "pooler_hidden_size",
+    "pos_att_type", "position_biased_input", "position_buckets", "position_embedding_type",
+    "post_attention_groups", "q_groups", "relative_attention", "relative_attention_num_buckets",
+    "reorder_and_upcast_attn", "rescale_embeddings", "resid_pdrop", "rope_parameters",
+    "rotary_value", "scale_attn_by_inverse_layer_idx", "scale_attn_weights", "sep_token_id",
+    "share_att_key", "sinusoidal_pos_embds", "talking_head", "task_type_vocab_size",
+    "trigram_input", "true_hidden_size", "type_vocab_size", "use_bias", "use_bottleneck",
+    "use_bottleneck_attention", "use_task_id", "v_groups", "vocab_size",
+}  # fmt: skip
 # Fields of transformers that say nothing of the states of an encoder: left out, and not missed.
 _WITHOUT_EFFECT = re.compile(
     r"_name_or_path|architectures|(torch_)?dtype|(id2|num_)?label.*|transformers_version|"

@@ -190,7 +190,7 @@ def open_picture(cell: Any) -> Any:
         Arrays of floats run from 0 to 1, those of whole numbers from 0 to 255.
     """
     require("PIL", "images")
-    from PIL import Image, ImageOps
+    from PIL import Image, ImageOps, UnidentifiedImageError
 
     if isinstance(cell, np.ndarray):
         return _of_array(cell)
@@ -208,7 +208,7 @@ def open_picture(cell: Any) -> Any:
         raise
     except NotRegularError as error:
         raise BrokenImageError(f"image {error}") from None
-    except Image.UnidentifiedImageError:
+    except UnidentifiedImageError:
         raise BrokenImageError(
             f"image {_named(cell)} cannot be read: it is none of {', '.join(FORMATS)}"
         ) from None

@@ -204,7 +204,8 @@ def _tensor(stream: BufferedReader, entry: _Entry) -> Tensor:
 
 def _bytes_of(tensor: Tensor) -> memoryview:
     """The memory of a contiguous tensor on the processor, as bytes."""
-    return memoryview(tensor.reshape(-1).view(torch.uint8).numpy())
+    values: Any = tensor.reshape(-1).view(torch.uint8).numpy()
+    return memoryview(values)
 
 
 def _take(stream: BufferedReader, count: int) -> bytes:

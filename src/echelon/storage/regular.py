@@ -47,7 +47,8 @@ def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
     _require_regular(os.stat(path), path)
     # Without O_NONBLOCK, opening a pipe that took the place of the file would wait for a writer.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    opened = open(os.open(path, flags | getattr(os, "O_CLOEXEC", 0)), "rb")
+    descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0))
+    opened = open(descriptor, "rb")  # noqa: SIM115 (whoever asked closes it)
     try:
         _require_regular(os.fstat(opened.fileno()), path)
     except NotRegularError:
