@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 import echelon
 from echelon import OrdinalClassifier
 from echelon.data import make_friedman
-from echelon.training.checkpoints import read_whole, write_atomically
+from echelon.storage.bundle import read_bundle, sealed
+from echelon.training.checkpoints import write_atomically
 
 QUICK = {"max_epochs": 2, "random_state": 0, "device": "cpu"}
 
@@ -104,13 +105,9 @@ def test_any_damage_is_noticed(saved: Path, tmp_path: Path, data: st.DataObject)
 
 def rewrite(saved: Path, path: Path, change) -> None:
     """An edited document with a checksum that fits, as a hostile author would write it."""
-    from echelon.bundle import _checksum
-
-    tensors, document = read_whole(saved, "echelon_model")
-    document.pop("checksum")
-    change(document, tensors)
-    document["checksum"] = _checksum(tensors, document)
-    write_atomically(path, tensors, "echelon_model", document)
+    found = read_bundle(saved, "echelon_model")
+    change(found.document, found.tensors)
+    write_atomically(path, found.tensors, "echelon_model", sealed(found.tensors, found.document))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ Everything here works on the curve, so it is the same for every method and every
 subclass fits, and gives `_curves(X)`, the curves of its input one part after the other.
 """
 
+import copy
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -208,24 +209,23 @@ class CurvePredictor:
         """
         check_is_fitted(self, "network_")
         ranks = self._ranks(X, y)
-        earlier, self.network_.calibration = self.network_.calibration, None
-        try:
-            probabilities = self.predict_proba(X)
-            fit = calibrating.fit_calibration(
-                ranks, probabilities, kind, sample_weight=sample_weight
-            )
-            summary = calibrating.calibration_summary(
-                ranks, probabilities, kind, sample_weight=sample_weight
-            )
-        except Exception:
-            self.network_.calibration = earlier
-            raise
-        device = next(self.network_.parameters()).device
-        self.network_.calibration = Calibration(fit._asdict()).to(device)
-        self.calibration_summary_ = summary
+        # All of it is made beside the model, which others may be predicting with, and becomes part
+        # of it in one step.
+        beside = copy.copy(self)
+        beside.network_ = self.network_.calibrated(None)
+        probabilities = beside.predict_proba(X)
+        fit = calibrating.fit_calibration(ranks, probabilities, kind, sample_weight=sample_weight)
+        summary = calibrating.calibration_summary(
+            ranks, probabilities, kind, sample_weight=sample_weight
+        )
         mapped = calibrating.apply_calibration(probabilities, fit)
-        self.cutpoints_ = tune_cutpoints(ranks, mapped, sample_weight)
-        self.conformal_ = None
+        device = next(self.network_.parameters()).device
+        vars(self).update(
+            network_=self.network_.calibrated(Calibration(fit._asdict()).to(device)),
+            calibration_summary_=summary,
+            cutpoints_=tune_cutpoints(ranks, mapped, sample_weight),
+            conformal_=None,
+        )
         return self
 
     # ---- intervals ---------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from echelon import OrdinalClassifier
 from echelon.data import load_digits, make_discs, make_reviews
 from echelon.data.published import read_coursera
 from echelon.evaluation import metrics
-from echelon.training.checkpoints import read_whole
+from echelon.storage.bundle import read_bundle
 
 
 def floor_mae(data) -> float:
@@ -95,7 +95,7 @@ def test_two_processes_train_as_one_on_texts_and_images(tmp_path: Path) -> None:
             env=environment, timeout=300, capture_output=True, text=True,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-3000:]
-    one, _ = read_whole(tmp_path / "one", "echelon_model")
-    two, _ = read_whole(tmp_path / "two", "echelon_model")
+    one = read_bundle(tmp_path / "one", "echelon_model").tensors
+    two = read_bundle(tmp_path / "two", "echelon_model").tensors
     for name, tensor in one.items():
         torch.testing.assert_close(two[name], tensor, rtol=1e-4, atol=1e-5)

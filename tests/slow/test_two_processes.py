@@ -13,7 +13,7 @@ import torch
 import echelon
 from echelon.data import make_friedman
 from echelon.runs import read_runs
-from echelon.training.checkpoints import read_whole
+from echelon.storage.bundle import read_bundle
 from tests.sockets import is_loopback, listening
 
 DDP = """
@@ -51,8 +51,8 @@ def test_two_processes_train_as_one(tmp_path: Path, method: str) -> None:
             text=True,
         )
         assert done.returncode == 0, done.stderr[-3000:]
-    one, _ = read_whole(tmp_path / "one", "echelon_model")
-    two, _ = read_whole(tmp_path / "two", "echelon_model")
+    one = read_bundle(tmp_path / "one", "echelon_model").tensors
+    two = read_bundle(tmp_path / "two", "echelon_model").tensors
     for name, tensor in one.items():
         torch.testing.assert_close(two[name], tensor, rtol=1e-5, atol=1e-5)
 

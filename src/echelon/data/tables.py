@@ -256,6 +256,8 @@ class TableEncoder(nn.Module):
         Columns of numbers that are kept, and those that get an indicator.
     """
 
+    unbounded = ("reach",)  # infinite where nothing lies far away
+
     centre: Tensor
     reach: Tensor
     scale: Tensor
