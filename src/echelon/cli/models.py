@@ -24,15 +24,17 @@ from echelon.cli.launching import Devices, is_first_process, share_devices
 from echelon.cli.reading import (
     backbone_options,
     held_out_rows,
+    image_column,
     locate_images,
     parts,
     plain,
     read_decision,
     read_rows,
+    read_weights,
     remove_checkpoints,
     require_column,
+    require_images,
     split_names,
-    typed_classes,
     without_broken_images,
 )
 
@@ -89,7 +91,7 @@ def fit(
     Example: echelon fit reviews.csv --target Rating --text Review --backbone lstm --out m.echelon
     """
     share_devices(devices)
-    from echelon.data.labels import Labels
+    from echelon.data.labels import Labels, typed_labels
     from echelon.estimators import OrdinalClassifier
     from echelon.evaluation.calibration import require_kind
 
@@ -99,14 +101,15 @@ def fit(
         require_kind(calibrate)
     dropped = split_names(drop)
     special = [name for name in (target, weight, group) if name is not None]
+    image = image_column(data, image, image_folder)
     frame = read_rows(data, [*special, *dropped], text, image, image_folder)
     frame, skipped = without_broken_images(frame, image, on_broken)
     if not len(frame):
         raise ValueError(f"none of the {skipped:,} images can be read")
     features = frame.drop(columns=list({*special, *dropped}))
-    given = typed_classes(split_names(classes), frame[target]) if classes else None
+    labels, given = typed_labels(frame[target], split_names(classes) if classes else None)
     # Of all rows, as a class may be among the held-out ones alone.
-    known = Labels.of(frame[target], given).classes.tolist()
+    known = Labels.of(labels, given).classes.tolist()
     kept = {
         name: share
         for name, share in (("calibrate", 0.1 if calibrate else None), ("conformal", conformal))
@@ -114,7 +117,7 @@ def fit(
     }
     groups = None if group is None else frame[group].to_numpy()
     masks = held_out_rows(
-        features, frame[target], known, list(kept.values()), groups, seed, text=text, image=image
+        features, labels, known, list(kept.values()), groups, seed, text=text, image=image
     )
     rows, held = masks[-1], dict(zip(kept, masks[:-1], strict=True))
     checkpoints = out.with_name(f"{out.name}.checkpoints")
@@ -134,19 +137,19 @@ def fit(
         checkpoint_dir=checkpoints if resume else None,
         verbose=0 if as_json or not is_first_process() else 1,
     )
-    weights = None if weight is None else frame[weight].to_numpy()
+    weights = read_weights(frame, weight)
 
     def weights_of(mask: Any) -> Any:
         return None if weights is None else weights[mask]
 
     model.fit(
         features[rows],
-        frame[target][rows],
+        labels[rows],
         sample_weight=weights_of(rows),
         groups=None if groups is None else groups[rows],
     )
     for name, mask in held.items():
-        kept_rows = features[mask], frame[target][mask]
+        kept_rows = features[mask], labels[mask]
         if name == "calibrate":
             model.calibrate(*kept_rows, kind=calibrate, sample_weight=weights_of(mask))  # type: ignore[arg-type]
         else:
@@ -203,8 +206,11 @@ def predict(
     import pandas as pd
 
     from echelon.bundle import load
+    from echelon.data.columns import gathered_remarks
+    from echelon.data.labels import written_labels
 
     fitted = load(model)
+    require_images(fitted, model, data, image_folder)
     columns = [f"probability_{label}" for label in fitted.classes_.tolist()]
     chosen = read_decision(decision)
     if coverage is None and fitted.conformal_ is not None:
@@ -214,8 +220,11 @@ def predict(
     rows = skipped = 0
     partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
     try:
-        with open(partial, "w", newline="", encoding="utf-8") as stream:
-            for one in parts(data, fitted.media_columns):
+        with (
+            gathered_remarks() as remarks,
+            open(partial, "w", newline="", encoding="utf-8") as stream,
+        ):
+            for one in parts(data):
                 part = one.reset_index(drop=True)  # a Parquet file may bring rows of one name
                 located = locate_images(part, image, data, image_folder)
                 readable, unread = without_broken_images(located, image, on_broken)
@@ -237,9 +246,12 @@ def predict(
                 if data.is_dir():
                     table.insert(0, image, part[image])
                 skipped += unread
+                for name in given:
+                    table[name] = written_labels(table[name])
                 table.to_csv(stream, index=False, header=rows == 0, float_format="%.6g")
                 rows += len(part)
         os.replace(partial, out)
+        remarks.say()
     finally:
         partial.unlink(missing_ok=True)
     if as_json:
@@ -269,18 +281,19 @@ def evaluate(
     import numpy as np
 
     from echelon.bundle import load
-    from echelon.data.tables import read_table
+    from echelon.data.files import read_table
     from echelon.evaluation import metrics
     from echelon.runs import Run, RunConfig, row_cells, write_run
 
     fitted = load(model)
-    frame = read_table(data, as_text=fitted.media_columns)
+    require_images(fitted, model, data, image_folder)
+    frame = read_table(data)
     require_column(frame, target, data)
     frame = locate_images(frame, fitted.image_column, data, image_folder)
     frame, skipped = without_broken_images(frame, fitted.image_column, on_broken)
     if not len(frame):
         raise ValueError(f"none of the {skipped:,} images can be read")
-    truth = fitted.labels_.to_ranks(frame[target])
+    truth = fitted.labels_.to_ranks(fitted.labels_.read_cells(frame[target]))
     curve = fitted.predict_curve(frame.drop(columns=[target]))
     predicted = curve.label(fitted.decision_rule(read_decision(decision))).cpu().numpy()
     probabilities = curve.probabilities.double().cpu().numpy()

@@ -11,13 +11,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from echelon.data.files import typed_table
 from echelon.data.friedman import fitted_probabilities, make_friedman
 from echelon.data.labels import Labels
 from echelon.data.pictures import load_digits, make_discs
 from echelon.data.published import Partition, three_parts
 from echelon.data.reviews import make_reviews
 from echelon.data.splits import hold_out
-from echelon.data.tables import TableSchema, read_table
+from echelon.data.tables import TableSchema
 
 FIREMAN_ROWS = {"train": 30_922, "valid": 1_628, "test": 8_138}  # of the CORN paper's partition
 COURSERA_ROWS = {"train": 8_888, "valid": 593, "test": 2_370}
@@ -262,7 +263,7 @@ def _divided_fireman(path: Path) -> Task:
 
 
 def _fireman_frame(path: Path) -> pd.DataFrame:
-    frame = read_table(path)
+    frame = typed_table(path)
     missing = [name for name in (*FIREMAN_COLUMNS, "response") if name not in frame.columns]
     if missing:
         raise ValueError(f"{path} has no column {missing[0]!r}; Fireman has V1 to V10 and response")
