@@ -131,7 +131,9 @@ def _rebuild(tensors: dict[str, Tensor], document: dict[str, Any]) -> OrdinalCla
         for name, kind, categories in document["schema"]["columns"]
     )
     model.schema_ = TableSchema(columns, bool(document["schema"]["named"]))
-    kind = {"b": bool, "i": np.int64, "f": np.float64, "O": object}[document["class_kind"]]
+    kind = {"b": bool, "i": np.int64, "u": np.uint64, "f": np.float64, "O": object}[
+        document["class_kind"]
+    ]
     model.labels_ = Labels(np.array(document["classes"], dtype=kind))
     num_classes = model.labels_.num_classes
     settings = dict(document["settings"])

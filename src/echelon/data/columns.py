@@ -197,7 +197,7 @@ def settled(table: pd.DataFrame, *, apart: Sequence[str] = ()) -> pd.DataFrame:
     """
     refuse_twins(table)
     remarks = Remarks()
-    found = table.copy(deep=False)
+    found: pd.DataFrame = table.copy(deep=False)
     for name in table:
         column = table[name]
         if name in apart or not _has_objects(column):

@@ -99,15 +99,17 @@ class Labels:
 
         Examples
         --------
-        >>> Labels(np.array([1, 2])).read_cells(pd.Series(["2", "1.0", "NA"], dtype=object)).tolist()
-        [2, 1, None]
+        >>> column = pd.Series(["2", "1.0", "high"], dtype=object)
+        >>> Labels(np.array([1, 2])).read_cells(column).tolist()
+        [2, 1, 'high']
         """
         if not _has_strings(column):
             return column
         kind = "string" if self.classes.dtype.kind == "O" else _KINDS[self.classes.dtype.kind]
         given = set(map(str, self.classes.tolist()))
         cells = [_label(cell, kind, given) for cell in column]
-        return pd.Series(cells, dtype=object, name=column.name).infer_objects()
+        labels: pd.Series[Any] = pd.Series(cells, dtype=object, name=column.name)
+        return labels if kind == "string" else labels.infer_objects()
 
     def from_ranks(self, ranks: NDArray[np.integer[Any]]) -> NDArray[Any]:
         """Labels of ranks."""

@@ -292,7 +292,7 @@ def _read_any(path: Path) -> pd.DataFrame:
 def _first_column(frame: pd.DataFrame, path: str | Path) -> "pd.Series[Any]":
     names: pd.Series[Any] = frame.iloc[:, 0]
     if not pd.api.types.is_string_dtype(names.dtype) and names.dtype != object:
-        raise ValueError(f"the first column of {path} must hold file names; it holds {names.dtype}")
+        raise ValueError(f"the first column of {path} must hold file names; it holds numbers")
     return names
 
 

@@ -125,6 +125,8 @@ def make_settings(
     if unknown:
         known = ", ".join(one.name for one in fields(Settings))
         raise ValueError(f"there is no setting {min(unknown)!r}; there are: {known}")
+    if "batch_size" in given:  # which the recipe counts steps with
+        _require_count("batch_size", given["batch_size"])
     if isinstance(backbone, Mapping):
         settings = media_settings(recipe, method, backbone, num_rows, given)
     elif recipe == "default":
@@ -255,11 +257,14 @@ def _leading(backbone: Mapping[str, str], options: Mapping[str, Any]) -> str:
     return "frozen" if (options.get("text") or {}).get("frozen") else "hf"
 
 
+def _require_count(name: str, value: Any) -> None:
+    if not isinstance(value, int) or value < 1:
+        raise ValueError(f"{name} must be an integer of at least 1; got {value!r}")
+
+
 def _checked(settings: Settings) -> Settings:
     for name in ("max_epochs", "batch_size"):
-        value = getattr(settings, name)
-        if not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} must be an integer of at least 1; got {value!r}")
+        _require_count(name, getattr(settings, name))
     if not settings.learning_rate > 0:
         raise ValueError(f"learning_rate must be greater than 0; got {settings.learning_rate}")
     if not settings.weight_decay >= 0:
