@@ -17,6 +17,7 @@ from torch import nn
 
 from echelon.backbones.parts import options_by_part
 from echelon.curve import DECISIONS, RankCurve
+from echelon.data.columns import gathered_remarks
 from echelon.data.images import OnBroken
 from echelon.data.inputs import Inputs
 from echelon.data.labels import Labels
@@ -224,7 +225,8 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
         Parameters
         ----------
         X : DataFrame or array, shape (n, columns)
-            Numbers, booleans, strings and categories; missing values are fine.
+            Numbers, booleans, dates, strings and categories; missing values are fine. What a cell
+            means is told in :mod:`echelon.data.cells`.
         y : array-like, shape (n,)
         sample_weight : array-like, shape (n,), optional
         groups : array-like, shape (n,), optional
@@ -237,8 +239,11 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
         given = self._given_parameters()
         generator = check_random_state(self.random_state)
         seed = int(generator.randint(2**31 - 1))
+        if y_val is not None and X_val is None:
+            raise ValueError("y_val holds the labels of X_val, which is None; pass both or neither")
         schema = read_schema(X, self.backbone, self.text, self.image)
-        table = schema.read(X)
+        with gathered_remarks():  # the schema has said what became of odd cells
+            table = schema.read(X)
         labels = Labels.of(y, self.classes)
         ranks = labels.to_ranks(y)
         require_same_length(len(table), len(ranks), "y")

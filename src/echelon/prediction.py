@@ -133,7 +133,8 @@ class CurvePredictor:
             f"row {first_row + row} cannot be predicted{more}: the network gives no "
             f"probabilities for it, but NaN"
             + (f"; look at its column {column}" if column else "")
-            + ". Leave the cell empty, or predict with on_undefined='missing'"
+            + ". Leave the cell empty, or let such rows have no label: on_undefined='missing' in "
+            "Python, --on-broken skip on the command line"
         )
 
     def _farthest_column(self, X: Any, row: int) -> str | None:  # noqa: N803
@@ -179,7 +180,8 @@ class CurvePredictor:
         if self.cutpoints_ is None:
             raise ValueError(
                 "the decision 'kappa' needs cut-points, which are tuned on validation rows, and "
-                "this model was fitted without any; fit with validation_fraction above 0"
+                "this model was fitted without any; fit one that has some (in Python, with "
+                "validation_fraction above 0), or take another decision"
             )
         return torch.from_numpy(self.cutpoints_)
 

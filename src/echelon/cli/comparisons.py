@@ -21,9 +21,9 @@ from echelon.cli.launching import (
 )
 from echelon.cli.reading import (
     backbone_options,
+    image_column,
     read_rows,
     split_names,
-    typed_classes,
 )
 from echelon.cli.writing import is_standard_output, require_folder, require_page_file
 from echelon.processes import is_first_process
@@ -143,18 +143,21 @@ def read_tasks(
     image_folder: Path | None = None,
 ) -> list[Any]:
     """A table of the user's, divided at random as often as asked."""
+    from echelon.data.labels import typed_labels
     from echelon.experiments import table_task
 
     if target is None:
         raise ValueError("--target is needed: the column to predict")
+    image = image_column(path, image, image_folder)
     special = [name for name in (target, group) if name is not None]
     frame = read_rows(path, [*special, *drop], text, image, image_folder)
+    labels, named = typed_labels(frame[target], list(map(str, classes)) if classes else None)
     return [
         table_task(
             path.name,
             frame.drop(columns=list({*special, *drop})),
-            frame[target],
-            classes=typed_classes(list(classes), frame[target]) if classes else None,
+            labels,
+            classes=named,
             groups=None if group is None else frame[group].to_numpy(),
             test_share=test_share,
             split_seed=number,

@@ -24,15 +24,17 @@ from echelon.cli.launching import Devices, share_devices
 from echelon.cli.reading import (
     backbone_options,
     held_out_rows,
+    image_column,
     locate_images,
     parts,
     plain,
     read_decision,
     read_rows,
+    read_weights,
     remove_checkpoints,
     require_column,
+    require_images,
     split_names,
-    typed_classes,
     without_broken_images,
 )
 from echelon.cli.writing import (
@@ -100,7 +102,7 @@ def fit(
     Example: echelon fit reviews.csv --target Rating --text Review --backbone lstm --out m.echelon
     """
     share_devices(devices)
-    from echelon.data.labels import Labels
+    from echelon.data.labels import Labels, typed_labels
     from echelon.estimators import OrdinalClassifier
     from echelon.evaluation.calibration import require_kind
     from echelon.training.devices import check_device
@@ -111,6 +113,7 @@ def fit(
         require_kind(calibrate)
     dropped = split_names(drop)
     special = [name for name in (target, weight, group) if name is not None]
+    image = image_column(data, image, image_folder)
     frame = read_rows(data, [*special, *dropped], text, image, image_folder)
     if image is not None:
         refuse_inputs(out, frame[image])
@@ -118,9 +121,9 @@ def fit(
     if not len(frame):
         raise ValueError(f"none of the {skipped:,} images can be read")
     features = frame.drop(columns=list({*special, *dropped}))
-    given = typed_classes(split_names(classes), frame[target]) if classes else None
+    labels, given = typed_labels(frame[target], split_names(classes) if classes else None)
     # Of all rows, as a class may be among the held-out ones alone.
-    known = Labels.of(frame[target], given).classes.tolist()
+    known = Labels.of(labels, given).classes.tolist()
     kept = {
         name: share
         for name, share in (("calibrate", 0.1 if calibrate else None), ("conformal", conformal))
@@ -128,7 +131,7 @@ def fit(
     }
     groups = None if group is None else frame[group].to_numpy()
     masks = held_out_rows(
-        features, frame[target], known, list(kept.values()), groups, seed, text=text, image=image
+        features, labels, known, list(kept.values()), groups, seed, text=text, image=image
     )
     rows, held = masks[-1], dict(zip(kept, masks[:-1], strict=True))
     checkpoints = out.with_name(f"{out.name}.checkpoints")
@@ -148,19 +151,19 @@ def fit(
         checkpoint_dir=checkpoints if resume else None,
         verbose=0 if as_json or not is_first_process() else 1,
     )
-    weights = None if weight is None else frame[weight].to_numpy()
+    weights = read_weights(frame, weight)
 
     def weights_of(mask: Any) -> Any:
         return None if weights is None else weights[mask]
 
     model.fit(
         features[rows],
-        frame[target][rows],
+        labels[rows],
         sample_weight=weights_of(rows),
         groups=None if groups is None else groups[rows],
     )
     for name, mask in held.items():
-        kept_rows = features[mask], frame[target][mask]
+        kept_rows = features[mask], labels[mask]
         if name == "calibrate":
             model.calibrate(*kept_rows, kind=calibrate, sample_weight=weights_of(mask))  # type: ignore[arg-type]
         else:
@@ -234,12 +237,14 @@ def predict(
     import pandas as pd
 
     from echelon.bundle import load
+    from echelon.data.columns import gathered_remarks
 
     is_shown = is_standard_output(out)
     if is_shown and as_json:
         raise ValueError("--json and --out - cannot both have the standard output; leave one out")
     require_table_file(out, model, data, decision)
     fitted = load(model)
+    require_images(fitted, model, data, image_folder)
     columns = [f"probability_{label}" for label in fitted.classes_.tolist()]
     chosen = read_decision(decision)
     if coverage is None and fitted.conformal_ is not None:
@@ -249,8 +254,11 @@ def predict(
     names = [*([image] if image is not None and data.is_dir() else []), *given, *columns]
     rows = skipped = 0
     types = _column_types(fitted, given)
-    with written_table(out, names, types, short=columns, safe=formula_safe) as write:
-        for one in parts(data, fitted.media_columns):
+    with (
+        gathered_remarks() as remarks,
+        written_table(out, names, types, short=columns, safe=formula_safe) as write,
+    ):
+        for one in parts(data):
             part = one.reset_index(drop=True)  # a Parquet file may bring rows of one name
             located = locate_images(part, image, data, image_folder)
             if image is not None and image in located:
@@ -276,6 +284,7 @@ def predict(
             skipped += unread
             write(table)
             rows += len(part)
+    remarks.say()
     if as_json:
         print(json.dumps({"predictions": str(out), "rows": rows, "skipped": skipped}))
     else:
@@ -311,20 +320,21 @@ def evaluate(
     import numpy as np
 
     from echelon.bundle import load
-    from echelon.data.tables import read_table
+    from echelon.data.files import read_table
     from echelon.evaluation import metrics
     from echelon.runs import Run, RunConfig, row_cells, write_run
 
     if out is not None:
         require_run_folder(out)
     fitted = load(model)
-    frame = read_table(data, as_text=fitted.media_columns).reset_index(drop=True)
+    require_images(fitted, model, data, image_folder)
+    frame = read_table(data).reset_index(drop=True)
     require_column(frame, target, data)
     frame = locate_images(frame, fitted.image_column, data, image_folder)
     frame, skipped = without_broken_images(frame, fitted.image_column, on_broken)
     if not len(frame):
         raise ValueError(f"none of the {skipped:,} images can be read")
-    truth = fitted.labels_.to_ranks(frame[target])
+    truth = fitted.labels_.to_ranks(fitted.labels_.read_cells(frame[target]))
     curve = fitted.predict_curve(frame.drop(columns=[target]))
     predicted = curve.label(fitted.decision_rule(read_decision(decision))).cpu().numpy()
     probabilities = curve.probabilities.double().cpu().numpy()

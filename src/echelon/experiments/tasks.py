@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from echelon.data.files import typed_table
 from echelon.data.labels import Labels
 from echelon.data.published import Partition, three_parts
 from echelon.data.splits import hold_out
-from echelon.data.tables import TableSchema, read_table
+from echelon.data.tables import TableSchema
 from echelon.datasets.digits import load_digits
 from echelon.datasets.discs import make_discs
 from echelon.datasets.friedman import fitted_probabilities, make_friedman
@@ -269,7 +270,7 @@ def _divided_fireman(path: Path) -> Task:
 
 
 def _fireman_frame(path: Path) -> pd.DataFrame:
-    frame = read_table(path)
+    frame = typed_table(path)
     missing = [name for name in (*FIREMAN_COLUMNS, "response") if name not in frame.columns]
     if missing:
         raise ValueError(f"{path} has no column {missing[0]!r}; Fireman has V1 to V10 and response")
