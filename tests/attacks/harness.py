@@ -12,7 +12,8 @@ from a function. Everything else is a failure, and its outcome says which:
 - network: a connection was tried, or the server on the loopback address saw one;
 - code: another program, a pickled name, a question to run code, or code beside the files;
 - touched: a file was written, moved or removed that was not named as output;
-- died: the process ended by itself.
+- died: the process ended by itself;
+- broken: the case itself is wrong.
 
 One process imports everything once and makes the files that the cases start from. It forks a child
 for the cases, and another where one hangs, grows or dies, so that a failure costs nothing.
@@ -351,13 +352,18 @@ def _work(
         place.given.mkdir(parents=True)
         place.out.mkdir()
         case = cases[number]
-        case.prepare(place)
-        say(start=number, held=_held(os.getpid()))
-        began = time.monotonic()
-        outcome, detail = _tried(case, place, watch)
-        seconds = round(time.monotonic() - began, 3)
-        say(case=number, outcome=outcome, detail=detail, seconds=seconds)
-        shutil.rmtree(folder, onerror=_removed_all_the_same)
+        try:
+            with redirect_stdout(io.StringIO()):
+                case.prepare(place)
+            say(start=number, held=_held(os.getpid()))
+            began = time.monotonic()
+            outcome, detail = _tried(case, place, watch)
+            seconds = round(time.monotonic() - began, 3)
+            say(case=number, outcome=outcome, detail=detail, seconds=seconds)
+            shutil.rmtree(folder, onerror=_removed_all_the_same)
+        except BaseException as error:
+            say(case=number, outcome="broken", detail=_describe(error))
+            break
     os._exit(0)
 
 

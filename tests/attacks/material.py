@@ -236,10 +236,13 @@ def write_forged(path: Path, tensors: dict[str, Any], document: Any, key: str) -
 
 
 def seal(tensors: dict[str, Any], document: dict[str, Any]) -> str:
-    """The checksum that echelon expects."""
+    """The checksum that echelon expects, or any where it has none for such tensors."""
     from echelon.bundle import _checksum
 
-    return _checksum(tensors, document)
+    try:
+        return _checksum(tensors, document)
+    except TypeError:
+        return 64 * "0"
 
 
 def reseal_run(folder: Path) -> None:
