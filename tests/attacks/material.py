@@ -236,13 +236,15 @@ def write_forged(path: Path, tensors: dict[str, Any], document: Any, key: str) -
 
 
 def seal(tensors: dict[str, Any], document: dict[str, Any]) -> str:
-    """The checksum that echelon expects, or any where it has none for such tensors."""
-    from echelon.bundle import _checksum
+    """The checksum that echelon expects, computed as anybody can who has read how."""
+    import torch
 
-    try:
-        return _checksum(tensors, document)
-    except TypeError:
-        return 64 * "0"
+    digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode())
+    for name in sorted(tensors):
+        tensor = tensors[name].contiguous()
+        digest.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
 
 
 def reseal_run(folder: Path) -> None:
