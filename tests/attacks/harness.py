@@ -72,6 +72,7 @@ class Case:
     check: Callable[[Place, Any], str | None] | None = None  # what is wrong with a result
     starts: bool = False  # whether processes of echelon's own are what was asked for
     always: bool = False  # whether it is part of the quick form
+    makes: bool = False  # whether it makes the given files itself, as it tries several
 
 
 @dataclass(frozen=True)
@@ -218,7 +219,7 @@ class _Server:
 def main() -> None:
     """Read names of categories from standard input; write a line of JSON for each case."""
     from tests.attacks import material
-    from tests.attacks.categories import CATEGORIES
+    from tests.attacks.categories import CATEGORIES, PROOFS
 
     scratch, form, address = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
     answers = os.fdopen(os.dup(1), "w", buffering=1)
@@ -227,7 +228,7 @@ def main() -> None:
     made = scratch / "material"
     _in_child(lambda: material.make(made))
     for line in sys.stdin:
-        category = CATEGORIES[line.strip()]
+        category = {**CATEGORIES, PROOFS.name: PROOFS}[line.strip()]
         cases = category.chosen(made, form)
         for found in _try_all(cases, scratch / "cases", address):
             answers.write(json.dumps(found) + "\n")
@@ -376,7 +377,7 @@ def _removed_all_the_same(function: Any, path: str, error: Any) -> None:
 def _tried(case: Case, place: Place, watch: "Watch") -> tuple[str, str]:
     before = _snapshot(place.given)
     held = _reset_peak()
-    with watch.over(place, case.starts):
+    with watch.over(place, case):
         outcome, detail, value = _run(case, place)
     grown = _peak() - held
     if outcome == "result" and case.check is not None:
@@ -388,38 +389,39 @@ def _tried(case: Case, place: Place, watch: "Watch") -> tuple[str, str]:
     if watch.seen:
         outcome, detail = watch.seen[0][0], f"{watch.seen[0][1]}; {outcome}: {detail}"
     changed = _changed(before, _snapshot(place.given))
-    if changed:
+    if changed and not case.makes:
         outcome, detail = "touched", f"{changed}; {outcome}: {detail}"
     return outcome, detail[:600]
 
 
 def _run(case: Case, place: Place) -> tuple[str, str, Any]:
-    output, errors = io.StringIO(), io.StringIO()
     try:
-        with redirect_stdout(output), redirect_stderr(errors):
-            if case.call is not None:
+        if case.call is not None:
+            with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
                 return "result", "", case.call(place)
-            assert case.command is not None
-            _run_command(case.command(place))
-        return "result", "", output.getvalue()
-    except SystemExit as end:
-        if not end.code:
-            return "result", "", output.getvalue()
-        return (*_read_refusal(end.code, errors.getvalue()), None)
+        assert case.command is not None
+        code, output, errors = run_command(case.command(place))
     except BaseException as error:
         if case.call is not None and _is_refusal(error):
             return "refused", str(error), None
         return "traceback", _describe(error), None
+    return ("result", "", output) if code == 0 else (*_read_refusal(code, errors), None)
 
 
-def _run_command(arguments: Sequence[str]) -> None:
+def run_command(arguments: Sequence[str]) -> tuple[Any, str, str]:
+    """Run a command of echelon in this process: its exit code, its output and its errors."""
     from echelon.cli.main import main
 
+    output, errors = io.StringIO(), io.StringIO()
     previous, sys.argv = sys.argv, ["echelon", *arguments]
     try:
-        main()
+        with redirect_stdout(output), redirect_stderr(errors):
+            main()
+    except SystemExit as end:
+        return end.code or 0, output.getvalue(), errors.getvalue()
     finally:
         sys.argv = previous
+    return 0, output.getvalue(), errors.getvalue()
 
 
 def _is_refusal(error: BaseException) -> bool:
@@ -461,11 +463,11 @@ class Watch:
     def __init__(self) -> None:
         self.seen: list[tuple[str, str]] = []
         self.place: Place | None = None
-        self.starts = False
+        self.starts = self.makes = False
         sys.addaudithook(self._hear)
 
-    def over(self, place: Place, starts: bool) -> "Watch":
-        self.seen, self.starts = [], starts
+    def over(self, place: Place, case: Case) -> "Watch":
+        self.seen, self.starts, self.makes = [], case.starts, case.makes
         self._next = place
         return self
 
@@ -497,8 +499,10 @@ class Watch:
         elif event == "open":
             found = self._opened(place, *arguments)
         elif event in _CHANGING and not self.starts:
-            paths = [one for one in arguments[: _CHANGING[event]] if _is_path(one)]
-            outside = [str(one) for one in paths if not _lies_in(one, place.out)]
+            paths = [one for one in _paths(arguments, _CHANGING[event]) if _is_path(one)]
+            if event == "os.mkdir":  # of one that is there: it was only asked for
+                paths = [one for one in paths if not os.path.isdir(one)]
+            outside = [str(one) for one in paths if not self._is_free(one, place)]
             if outside:
                 found = ("touched", f"{event} {outside[0]}")
         elif event == "ctypes.dlopen" and arguments[0] and _lies_in(arguments[0], place.given):
@@ -509,14 +513,19 @@ class Watch:
     def _opened(self, place: Place, path: Any, mode: Any, flags: Any) -> tuple[str, str] | None:
         if not _is_path(path):
             return None
-        if _lies_in(path, place.given) and os.fsdecode(path).endswith((".py", ".so")):
-            return "code", f"reads {os.fsdecode(path)}"
         writing = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
-        if not writing or self.starts or _lies_in(path, place.out):
-            return None
-        if os.fsdecode(path) in ("/dev/null", "/dev/tty"):
+        if not writing:
+            is_code = os.fsdecode(path).endswith((".py", ".so")) and _lies_in(path, place.given)
+            return ("code", f"reads {os.fsdecode(path)}") if is_code else None
+        if self.starts or self._is_free(path, place):
             return None
         return "touched", f"writes {os.fsdecode(path)}"
+
+    def _is_free(self, path: Any, place: Place) -> bool:
+        """Whether something may be written there."""
+        if os.fsdecode(path) in ("/dev/null", "/dev/tty"):
+            return True
+        return _lies_in(path, place.out) or (self.makes and _lies_in(path, place.given))
 
 
 _STARTING = (
@@ -527,6 +536,18 @@ _CHANGING = {  # events, and how many of their arguments are paths
     "os.remove": 1, "os.rename": 2, "os.rmdir": 1, "os.mkdir": 1, "os.truncate": 1, "os.chmod": 1,
     "os.link": 2, "os.symlink": 2, "shutil.rmtree": 1, "shutil.move": 2, "os.chown": 1,
 }  # fmt: skip
+
+
+def _paths(arguments: tuple[Any, ...], count: int) -> list[Any]:
+    """The paths of an event, whole where they start from an open folder."""
+    folder = arguments[-1]
+    if not isinstance(folder, int) or folder < 0:
+        return list(arguments[:count])
+    try:
+        start = os.readlink(f"/proc/self/fd/{folder}")
+    except OSError:
+        return list(arguments[:count])
+    return [os.path.join(start, os.fsdecode(one)) for one in arguments[:count] if _is_path(one)]
 
 
 def _is_path(value: Any) -> bool:

@@ -22,11 +22,11 @@ _SVG = b"<svg xmlns='http://www.w3.org/2000/svg'><image href='http://127.0.0.1:9
 
 def images(material: Path) -> list[Case]:
     """Every file as the image of a row, and some as files in a class folder."""
-    contents = _contents()
-    cases = [_as_cell(material, name, make) for name, make in contents.items()]
+    files = contents()
+    cases = [_as_cell(material, name, make) for name, make in files.items()]
     cases += [_as_cell(material, name, make) for name, make in _no_files().items()]
-    in_folder = (*list(contents)[:12], "bomb-long", "eps", "empty")
-    both = {**contents, **_no_files()}
+    in_folder = (*list(files)[:12], "bomb-long", "eps", "empty")
+    both = {**files, **_no_files()}
     for name in dict.fromkeys((*in_folder, "fifo", "folder", "loop")):
         cases.append(_in_folder(material, name, both[name]))
     return cases
@@ -146,7 +146,7 @@ def _damaged(format: str, damage: Any, number: int) -> Callable[[Path], bytes]:
     return make
 
 
-def _contents() -> dict[str, Any]:
+def contents() -> dict[str, Any]:
     """Names and contents of files that may stand where an image should."""
     text_bomb = _chunk(b"zTXt", b"a\0\0" + zlib.compress(b"\0" * 60_000_000, 9))
     profile_bomb = _chunk(b"iCCP", b"a\0\0" + zlib.compress(b"\0" * 60_000_000, 9))

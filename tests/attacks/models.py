@@ -263,7 +263,7 @@ def leave_bait(place: Place) -> None:
 def _hostile(material: Path, name: str) -> list[Case]:
     """Ways to make a model reach for code, for the network or for all memory."""
     found = []
-    for title, change in (*_HOSTILE.get(name, {}).items(), *_HOSTILE_ALL.items()):
+    for title, change in (*HOSTILE.get(name, {}).items(), *_HOSTILE_ALL.items()):
 
         def change_beside_bait(
             tensors: Any, document: Any, place: Place, change: Any = change
@@ -345,7 +345,7 @@ _HOSTILE_ALL: dict[str, Any] = {
     "many classes": lambda t, d, p: d.update(classes=list(range(2_000_000)), class_kind="i"),
     "many epochs of history": lambda t, d, p: d["training"].update(history=[{}] * 100_000),
 }
-_HOSTILE: dict[str, dict[str, Any]] = {
+HOSTILE: dict[str, dict[str, Any]] = {
     "timm": {
         "name of the hub": _backbone("image", "timm:hf-hub:someone/network"),
         "name of the hub, older": _backbone("image", "timm:hf_hub:someone/network"),
