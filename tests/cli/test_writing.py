@@ -315,6 +315,7 @@ def test_a_model_goes_to_the_temporary_folder_where_nothing_is_left_here(
     assert (place.name[:5], place.suffix) == ("wine-", ".echelon")
     echelon.load(place)
     monkeypatch.setattr("tempfile.tempdir", str(folder))
+    Path("wine.echelon.checkpoints").mkdir()
     code, _, errors = command(*FIT, "wine.echelon", "--resume")
     assert (code, errors.count("\n")) == (1, 1)
     assert errors.endswith(

@@ -169,7 +169,7 @@ def fit(
         else:
             model.conformalize(*kept_rows, sample_weight=weights_of(mask))
     if is_first_process():
-        save_model(model, out, checkpoints if resume else None)
+        save_model(model, out, checkpoints if checkpoints.is_dir() else None)
         if resume:
             remove_checkpoints(checkpoints)
     summary = {
