@@ -45,7 +45,9 @@ def _case(material: Path, name: str, suffix: str, make: Any, action: str) -> Cas
         return ["evaluate", model, data, "--target", "y", "--json"]
 
     always = name in ("fifo", "duplicate header", "ragged long", "parquet struct", "null bytes")
-    return Case(f"{action} {name}", prepare, command=command, always=always and action != "evaluate")
+    return Case(
+        f"{action} {name}", prepare, command=command, always=always and action != "evaluate"
+    )
 
 
 def _csv(change: Callable[[pd.DataFrame], Any]) -> Callable[[Path], str]:

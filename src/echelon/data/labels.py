@@ -161,6 +161,16 @@ def typed_labels(
         ) from None
 
 
+_KINDS = {"b": "boolean", "i": "whole number", "u": "whole number", "f": "number"}
+_BOOLEANS = {"true": True, "false": False}
+_TYPED: dict[str, Any] = {
+    "boolean": lambda text: _BOOLEANS[text.strip().casefold()],
+    "whole number": int,
+    "number": float,
+    "string": str,
+}
+
+
 def _has_strings(column: "pd.Series[Any]") -> bool:
     return pd.api.types.is_object_dtype(column.dtype) or isinstance(column.dtype, pd.StringDtype)
 
