@@ -131,7 +131,7 @@ def test_scikit_learns_relabelling_cannot_scramble_the_order(data) -> None:
 
 def test_decisions_need_no_retraining(data) -> None:
     model = OrdinalClassifier(**QUICK).fit(data.features, data.ranks)
-    curve = model.predict_curve(data.features)
+    curve = model.curve(data.features)
     for decision in ("median", "mean", "mode"):
         model.set_params(decision=decision)
         expected = curve.label(decision).numpy()

@@ -78,7 +78,7 @@ def test_a_wrong_decision_is_refused_before_fitting(decision, message) -> None:
 def test_crossings_reach_the_user() -> None:
     table, truth = rows(300, 0)
     model = OrdinalClassifier("ornn", classes=NAMES, max_epochs=1, random_state=0, device="cpu")
-    curve = model.fit(table, truth).predict_curve(rows(20_000, 1)[0])
+    curve = model.fit(table, truth).curve(rows(20_000, 1)[0])
     assert float(curve.crossings().max()) > 0
 
 
@@ -87,7 +87,7 @@ def test_crossings_survive_cross_validation() -> None:
     model = OrdinalClassifier("ornn", classes=NAMES, max_epochs=1, random_state=0, device="cpu")
     curve = echelon.cross_val_curve(model, table, truth, folds=2)
     assert float(curve.crossings().max()) > 0
-    alone = model.fit(table, truth).predict_curve(table)
+    alone = model.fit(table, truth).curve(table)
     assert alone.crossings().shape == curve.crossings().shape
 
 

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from echelon.curve import RankCurve
 from echelon.data.texts import split_words
-from echelon.estimators import OrdinalClassifier
 from echelon.evaluation import metrics
 from echelon.experiments.tasks import Task
 from echelon.methods import METHODS
+from echelon.models.network import OrdinalClassifier
 from echelon.processes import world_size
 from echelon.runs import Run, RunConfig, row_cells
 from echelon.training.devices import check_device
@@ -255,7 +255,7 @@ def _fit(task: Task, config: RunConfig) -> _Result:
         "X_val": seen(task.validation[0]), "y_val": task.labels.from_ranks(task.validation[1]),
     }  # fmt: skip
     model.fit(seen(task.features), task.labels.from_ranks(task.ranks), groups=task.groups, **own)
-    curve = model.predict_curve(seen(_scored_rows(task, config.part)))
+    curve = model.curve(seen(_scored_rows(task, config.part)))
     outcome: dict[str, Any] = {"best_epoch": model.best_epoch_}
     if config.method == LINEAR:
         outcome["coefficients"] = model.coefficients()

@@ -12,7 +12,6 @@ from echelon.data.published import (
     read_morph2,
     read_tripadvisor,
 )
-from echelon.estimators import OrdinalClassifier
 from echelon.experiments.comparing import claim
 from echelon.experiments.execute import Executor, Report
 from echelon.experiments.jobs import (
@@ -33,6 +32,7 @@ from echelon.experiments.tasks import (
     generated_task,
     partition_task,
 )
+from echelon.models.network import OrdinalClassifier
 from echelon.runs import Run
 
 # What an experiment's rows hold, and the network that the paper reads them with.

@@ -14,7 +14,6 @@ import numpy as np
 
 from echelon.data.splits import hold_out
 from echelon.data.tables import TableSchema
-from echelon.estimators import OrdinalClassifier
 from echelon.evaluation import metrics
 from echelon.experiments.execute import Executor, Report, RunsFailed
 from echelon.experiments.jobs import (
@@ -28,6 +27,7 @@ from echelon.experiments.jobs import (
     using_threads,
 )
 from echelon.experiments.tasks import Task
+from echelon.models.network import OrdinalClassifier
 from echelon.runs import Run
 
 _NESTED = ("settings", "backbone_options", "method_options", "text_options", "image_options")
