@@ -12,7 +12,7 @@ from sklearn.preprocessing import FunctionTransformer
 import echelon
 from echelon import OrdinalClassifier
 from echelon.data import make_friedman
-from echelon.evaluation import metrics, scorers
+from echelon.evaluation import calibration, metrics, scorers
 from tests.discrete import coverage_of_draw, discrete_model
 
 NAMES = ["awful", "bad", "fair", "good", "great"]
@@ -110,6 +110,27 @@ def test_a_row_that_cannot_be_predicted_is_named() -> None:
 
 
 # ---- calibration ---------------------------------------------------------------------------------
+
+
+def test_predictions_beside_a_calibration_are_never_uncalibrated(model, monkeypatch) -> None:
+    """Whoever predicts while a model is calibrated anew sees the old map or the new one."""
+    table, truth = rows(200, 1)
+    model.calibrate(table, truth)
+    model.network_.calibration.temperature.fill_(3.0)  # far from doing nothing
+    before = model.predict_proba(table)
+    seen = []
+    fit = calibration.fit_calibration
+
+    def watched(*arguments, **options):
+        seen.append(model.predict_proba(table))  # as another thread would, in the midst of it
+        return fit(*arguments, **options)
+
+    monkeypatch.setattr(calibration, "fit_calibration", watched)
+    earlier = model.network_
+    model.calibrate(table, truth)
+    np.testing.assert_array_equal(seen[0], before)
+    assert float(earlier.calibration.temperature) == 3.0  # who holds the old network keeps it
+    assert not np.allclose(model.predict_proba(table), before)
 
 
 @pytest.mark.parametrize("kind", ["temperature", "isotonic"])
