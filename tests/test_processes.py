@@ -18,8 +18,8 @@ ALONE = (
 @pytest.mark.skipif(os.name == "nt", reason="where the number of a parent stays after its end")
 @pytest.mark.parametrize(("is_there", "expected"), [(True, (0, "goes on\n")), (False, (1, ""))])
 def test_a_process_whose_parent_is_gone_already_ends_at_once(is_there, expected) -> None:
-    parent = os.getpid() if is_there else 2**22 + 1
     """It may have been started just before the end of the one that started it."""
+    parent = os.getpid() if is_there else 2**22 + 1
     code = f"{ALONE}processes.leave_with({parent}); print('goes on')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == expected, done.stderr
