@@ -58,7 +58,7 @@ _PARAMETERS = (
 
 def save(model: OrdinalClassifier, path: str | Path) -> None:
     """Write a fitted model to a file; see :meth:`OrdinalClassifier.save`."""
-    if not isinstance(model.backbone, (str, Mapping, NoneType)):
+    if not isinstance(model.fitted_parameters_["backbone"], (str, Mapping, NoneType)):
         raise ValueError(
             "a model with a backbone of your own cannot be saved, as reading it back would have to "
             "run your code; save `model.network_.state_dict()` yourself, or use a named backbone"
@@ -76,7 +76,10 @@ def save(model: OrdinalClassifier, path: str | Path) -> None:
 
 def _describe(model: OrdinalClassifier) -> dict[str, Any]:
     encoder = model.network_.encoder
-    parameters = {name: getattr(model, name) for name in _PARAMETERS}
+    # What was fitted, whatever was set since; but a decision is taken after the fit.
+    check_decision(model.decision, model.labels_.num_classes)
+    parameters = {name: model.fitted_parameters_[name] for name in _PARAMETERS}
+    parameters["decision"] = model.decision
     if parameters["classes"] is not None:
         parameters["classes"] = list(model.labels_.classes.tolist())
     if parameters["decision"] is not None and not isinstance(parameters["decision"], str):
@@ -147,6 +150,7 @@ def _rebuild(tensors: dict[str, Tensor], document: dict[str, Any]) -> OrdinalCla
     if isinstance(parameters["decision"], list):
         parameters["decision"] = np.array(parameters["decision"], dtype=np.float64)
     model = OrdinalClassifier(**parameters)
+    model.fitted_parameters_ = model.get_params(deep=False)
     model.schema_ = _read_schema(described["schema"])
     model.labels_ = _read_labels(document["classes"], document["class_kind"])
     num_classes = model.labels_.num_classes

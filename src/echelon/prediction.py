@@ -42,7 +42,7 @@ class CurvePredictor:
     """The predicting half of an estimator."""
 
     decision: Decision
-    method: str
+    fitted_parameters_: dict[str, Any]
     labels_: Labels
     schema_: TableSchema
     network_: OrdinalNetwork
@@ -133,7 +133,8 @@ class CurvePredictor:
             f"row {first_row + row} cannot be predicted{more}: the network gives no "
             f"probabilities for it, but NaN"
             + (f"; look at its column {column}" if column else "")
-            + ". Leave the cell empty, or predict with on_undefined='missing'"
+            + ". Leave the cell empty, or let such rows have no label: on_undefined='missing' in "
+            "Python, --on-broken skip on the command line"
         )
 
     def _farthest_column(self, X: Any, row: int) -> str | None:  # noqa: N803
@@ -179,7 +180,8 @@ class CurvePredictor:
         if self.cutpoints_ is None:
             raise ValueError(
                 "the decision 'kappa' needs cut-points, which are tuned on validation rows, and "
-                "this model was fitted without any; fit with validation_fraction above 0"
+                "this model was fitted without any; fit one that has some (in Python, with "
+                "validation_fraction above 0), or take another decision"
             )
         return torch.from_numpy(self.cutpoints_)
 
@@ -325,10 +327,11 @@ class CurvePredictor:
         The features are as the encoder gives them, scaled; a larger score means a higher rank.
         """
         check_is_fitted(self, "network_")
-        if (self.method, self.settings_.backbone) != ("clm", "linear"):
+        method = self.fitted_parameters_["method"]
+        if (method, self.settings_.backbone) != ("clm", "linear"):
             raise ValueError(
                 f"coefficients belong to method='clm' with backbone='linear'; this is "
-                f"{self.method!r} with {self.settings_.backbone!r}"
+                f"{method!r} with {self.settings_.backbone!r}"
             )
         names = cast(Any, self.network_.encoder).feature_names(self.schema_)
         score = cast(nn.Linear, self.network_.head.score)

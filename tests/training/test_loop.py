@@ -1,8 +1,10 @@
 """The loop: checkpoints that lead to the same bits, published batches, and its errors."""
 
 import copy
+import errno
 import math
 import multiprocessing
+import os
 import subprocess
 import sys
 import time
@@ -86,6 +88,29 @@ def test_a_killed_fit_goes_on_to_the_same_bits(processes, tmp_path: Path) -> Non
     assert expected.keys() == found.keys()
     for name, tensor in expected.items():
         assert torch.equal(tensor, found[name]), name
+
+
+def test_a_full_disk_at_a_checkpoint_does_not_end_a_fit(tmp_path: Path, monkeypatch) -> None:
+    data = make_friedman(300, num_classes=3)
+    options = {"max_epochs": 4, "random_state": 0, "device": "cpu"}
+    options["settings"] = {"refit": False}  # one stage, so that one warning is all
+    expected = OrdinalClassifier("ce", "linear", **options).fit(data.features, data.ranks)
+    train = estimators.train
+    monkeypatch.setattr(
+        estimators, "train", lambda *a, **o: train(*a, **{**o, "checkpoint_seconds": 0.0})
+    )
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    model = OrdinalClassifier("ce", "linear", checkpoint_dir=tmp_path, **options)
+    with pytest.warns(UserWarning, match="no space is left .* goes on without") as warned:
+        model.fit(data.features, data.ranks)
+    assert len(warned) == 1
+    assert not list(tmp_path.rglob("*partial*"))
+    for name, tensor in expected.network_.state_dict().items():
+        assert torch.equal(tensor, model.network_.state_dict()[name]), name
 
 
 @pytest.mark.parametrize("average", [0.0, 0.9])

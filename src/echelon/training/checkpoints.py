@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
+from echelon.storage.atomic import WriteFailed, write_bytes
 from echelon.storage.bundle import DamagedFileError, read_bundle, sealed
 from echelon.storage.regular import NotRegularError
 
@@ -24,18 +25,13 @@ _KEY = "echelon_checkpoint"
 
 def write_atomically(path: Path, tensors: Mapping[str, Tensor], key: str, document: Any) -> None:
     """Write tensors and a JSON document to one safetensors file, wholly or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    content = save(plain, metadata={key: json.dumps(document, allow_nan=False)})
     try:
-        save_file(plain, partial, metadata={key: json.dumps(document, allow_nan=False)})
-        with open(partial, "rb+") as written:
-            os.fsync(written.fileno())
-        os.replace(partial, path)
+        path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ValueError(f"could not write {path}: {error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
+        raise WriteFailed.of(path, error) from None
+    write_bytes(path, content)
 
 
 class CheckpointFolder:

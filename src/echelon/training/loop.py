@@ -6,6 +6,7 @@ interrupted run goes on from its checkpoint to the same weights, bit by bit.
 
 import math
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -78,13 +79,19 @@ def train(
         else:
             folder.set_aside(f"the checkpoint {folder.path} does not fit its own run: {misfit}")
     saved = time.monotonic()
+    is_told = False
 
     def save_if_due() -> None:
-        nonlocal saved
+        nonlocal saved, is_told
         if folder is None or time.monotonic() - saved < checkpoint_seconds:
             return
-        if fabric.is_global_zero:
-            folder.save(*run.state())
+        try:
+            if fabric.is_global_zero:
+                folder.save(*run.state())
+        except OSError as error:  # a checkpoint is for bad times, and no reason to end a fit
+            if not is_told:
+                is_told = True
+                warnings.warn(f"{error}. The fit goes on without a checkpoint", stacklevel=3)
         saved = time.monotonic()
 
     while run.progress.epoch < settings.max_epochs and not run.is_stalled():
@@ -277,7 +284,7 @@ class _Run:
         if self.validation is None:
             return False
         name = f"validation_{self.settings.metric}"
-        sign = -1.0 if self.settings.metric in metrics.HIGHER_IS_BETTER else 1.0
+        sign = -1.0 if metrics.METRICS[self.settings.metric].higher_is_better else 1.0
         before = [sign * earlier[name] for earlier in self.progress.history[:-1]]
         return not before or sign * row[name] < min(before)
 
@@ -464,7 +471,7 @@ def score(curve: RankCurve, rows: Rows, metric: str, decision: str) -> float:
     """A metric of :mod:`echelon.evaluation.metrics` on validation rows."""
     truth: NDArray[Any] = rows.ranks.cpu().numpy()
     weight = None if rows.weight is None else rows.weight.cpu().numpy()
-    if metric in metrics.OF_PROBABILITIES:
+    if not metrics.METRICS[metric].of_labels:
         prediction = curve.probabilities.cpu().numpy()
     else:
         prediction = curve.label(decision).cpu().numpy()

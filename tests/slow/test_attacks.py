@@ -1,0 +1,24 @@
+"""All attacks of every category, counted."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.attacks.categories import CATEGORIES
+from tests.attacks.harness import Attacker, Outcomes
+
+
+@pytest.fixture(scope="module")
+def attacker(tmp_path_factory) -> Iterator[Attacker]:
+    started = Attacker(tmp_path_factory.mktemp("attacks"), "long")
+    yield started
+    started.close()
+
+
+@pytest.mark.parametrize("name", CATEGORIES)
+def test_a_result_or_a_refusal(attacker: Attacker, name: str, capsys) -> None:
+    outcomes = attacker.attack(name)
+    with capsys.disabled():
+        print(f"\n{Outcomes.head()}\n{outcomes.row()}")
+    assert outcomes.total >= CATEGORIES[name].least
+    assert not outcomes.failures, outcomes.complaint()
