@@ -248,10 +248,6 @@ def test_large_files_are_read_in_parts(folder: Path, monkeypatch: pytest.MonkeyP
             ("fit", "table.csv", "--target", "stars", "--max-epochs", "9" * 20, "--out", "m"),
             "max_epochs must be at most 1,000,000",
         ),
-        (
-            ("compare", "table.csv", "--target", "stars", "--cluster", "127.0.0.1:1", "--out", "m"),
-            "there is no Ray cluster at '127.0.0.1:1'",
-        ),
         (("fit", "table.csv", "--target", "stars", "--seed", "x", "--out", "m"), "fit --help`"),
         (("fit", "table.csv", "--targe\x1bt"), r"--targe\x1bt"),
     ],
@@ -295,6 +291,16 @@ def test_a_grid_file_of_wrong_types_is_one_line_and_code_2(folder, capsys, monke
     shown = capsys.readouterr().err
     assert (stopped.value.code, shown.count("\n")) == (2, 1)
     assert "learning_rate must be a number; got 'fast'" in shown
+
+
+def test_a_cluster_that_is_not_there_is_one_line(folder, capsys, monkeypatch) -> None:
+    arguments = "compare table.csv --target stars --drop grade --cluster 127.0.0.1:1 --out runs"
+    monkeypatch.setattr(sys, "argv", ["echelon", *arguments.split()])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    shown = capsys.readouterr().err
+    assert (stopped.value.code, shown.count("\n")) == (2, 1)
+    assert "there is no Ray cluster at '127.0.0.1:1'" in shown
 
 
 def test_a_fault_of_the_program_is_one_line(folder, capsys, monkeypatch) -> None:
