@@ -330,7 +330,7 @@ def run_set(name: str, chosen: dict[str, Contestant]) -> dict[str, dict[str, lis
 
 
 def score(metric: str, split: Split, prediction: Prediction) -> float:
-    if metric not in metrics.OF_PROBABILITIES:
+    if metrics.METRICS[metric].of_labels:
         return float(
             getattr(metrics, metric)(
                 split.test_ranks, prediction.ranks, num_classes=split.num_classes

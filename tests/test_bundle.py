@@ -3,6 +3,7 @@
 import json
 import pickle
 import struct
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 import echelon
 from echelon import OrdinalClassifier
 from echelon.data import make_friedman
-from echelon.training.checkpoints import read_whole, write_atomically
+from echelon.storage.bundle import read_bundle, sealed
+from echelon.training.checkpoints import write_atomically
 
 QUICK = {"max_epochs": 2, "random_state": 0, "device": "cpu"}
 
@@ -103,13 +105,9 @@ def test_any_damage_is_noticed(saved: Path, tmp_path: Path, data: st.DataObject)
 
 def rewrite(saved: Path, path: Path, change) -> None:
     """An edited document with a checksum that fits, as a hostile author would write it."""
-    from echelon.bundle import _checksum
-
-    tensors, document = read_whole(saved, "echelon_model")
-    document.pop("checksum")
-    change(document, tensors)
-    document["checksum"] = _checksum(tensors, document)
-    write_atomically(path, tensors, "echelon_model", document)
+    found = read_bundle(saved, "echelon_model")
+    change(found.document, found.tensors)
+    write_atomically(path, found.tensors, "echelon_model", sealed(found.tensors, found.document))
 
 
 @pytest.mark.parametrize(
@@ -164,3 +162,87 @@ def test_own_networks_are_not_saved(tmp_path: Path) -> None:
     own = OrdinalClassifier(backbone=torch.nn.Identity(), **QUICK).fit(data.features, data.ranks)
     with pytest.raises(ValueError, match="backbone of your own cannot be saved"):
         own.save(tmp_path / "m")
+
+
+# ---- what was fitted is what is saved ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"method": "ce"},
+        {"method": "clm", "method_options": {"link": "probit"}},
+        {"method": "no such method"},
+        {"backbone": "tabm"},
+        {"backbone": torch.nn.Identity()},
+        {"classes": [1, 2, 3]},
+        {"recipe": "no such recipe"},
+        {"text": "kind"},
+        {"settings": {"scaling": "nonsense"}},
+        {"max_epochs": object()},
+    ],
+)
+def test_parameters_set_after_the_fit_do_not_change_what_is_saved(
+    frame: pd.DataFrame, model: OrdinalClassifier, saved: Path, tmp_path: Path, change
+) -> None:
+    before = model.get_params(deep=False)
+    try:
+        model.set_params(**change)
+        model.save(tmp_path / "m")
+        probabilities = model.predict_proba(frame)
+    finally:
+        model.set_params(**before)
+    assert (tmp_path / "m").read_bytes() == saved.read_bytes()
+    loaded = echelon.load(tmp_path / "m")
+    np.testing.assert_array_equal(loaded.predict_proba(frame), probabilities)
+    loaded.set_params(**change).save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == saved.read_bytes()
+
+
+def test_options_changed_in_place_after_the_fit_do_not_change_what_is_saved(tmp_path: Path) -> None:
+    data = make_friedman(100, num_classes=4)
+    options = {"link": "probit"}
+    model = OrdinalClassifier("clm", method_options=options, **QUICK)
+    expected = model.fit(data.features, data.ranks).predict_proba(data.features)
+    options["link"] = "cloglog"
+    model.save(tmp_path / "m")
+    loaded = echelon.load(tmp_path / "m")
+    np.testing.assert_array_equal(loaded.predict_proba(data.features), expected)
+    assert loaded.method_options == {"link": "probit"}
+
+
+def test_the_decision_can_be_changed_after_the_fit(
+    frame: pd.DataFrame, model: OrdinalClassifier, tmp_path: Path
+) -> None:
+    costs = np.array([[0.0, 9, 9], [0, 0, 9], [0, 0, 0]])  # never too high
+    try:
+        model.set_params(decision=costs).save(tmp_path / "m")
+        assert set(echelon.load(tmp_path / "m").predict(frame)) == {"lo"}
+        for wrong in ("banana", np.ones((2, 2))):
+            with pytest.raises(ValueError, match=r"decision|cost|shape"):
+                model.set_params(decision=wrong).save(tmp_path / "wrong")
+            assert not (tmp_path / "wrong").exists()
+    finally:
+        model.set_params(decision=None)
+
+
+def test_threads_may_save_to_one_path(
+    model: OrdinalClassifier, saved: Path, tmp_path: Path
+) -> None:
+    failed = []
+
+    def save() -> None:
+        try:
+            for _ in range(5):
+                model.save(tmp_path / "m")
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=save) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join(60)
+    assert not failed
+    assert (tmp_path / "m").read_bytes() == saved.read_bytes()
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]

@@ -1,9 +1,10 @@
 """The package as a whole: what importing it costs, and that what is written of it is true."""
 
+import ast
 import re
 import subprocess
 import sys
-from importlib.metadata import version
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,57 @@ def test_tree_of_the_readme_names_every_module() -> None:
         if path.name not in ("__init__.py", "_version.py")
     }
     assert modules - named == set()
+
+
+# ---- what is imported is declared ----------------------------------------------------------------
+
+_REQUIRED = re.compile(r"require\(\s*\"([\w.]+)\"")
+
+
+def declared() -> tuple[set[str], dict[str, set[str]]]:
+    """The distributions of the core, and those of each extra."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+    def names(lines: list[str]) -> set[str]:
+        return {re.split(r"[^\w.-]", line)[0].lower().replace("_", "-") for line in lines}
+
+    extras = {one: names(lines) for one, lines in project["optional-dependencies"].items()}
+    return names(project["dependencies"]), extras
+
+
+def imported(path: Path) -> set[str]:
+    """The packages that a module imports, anywhere in it, and those it asks `require` for."""
+    found = set(_REQUIRED.findall(path.read_text()))
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {one.name for one in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            found.add(node.module or "")
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            found |= {one.value for one in node.args if isinstance(one, ast.Constant)}
+    roots = {name.partition(".")[0] for name in found}
+    return {name for name in roots if name not in sys.stdlib_module_names} - {"echelon", ""}
+
+
+@pytest.mark.parametrize(
+    "room", sorted({path.parent for path in (ROOT / "src").rglob("*.py")}), ids=lambda one: one.name
+)
+def test_every_import_is_declared(room: Path) -> None:
+    """By the core, or by the extra that the package is asked of."""
+    from echelon.extras import _EXTRAS
+
+    core, extras = declared()
+    given = packages_distributions()
+    for path in room.glob("*.py"):
+        for package in imported(path):
+            allowed = extras[_EXTRAS[package]] if package in _EXTRAS else core
+            if package == "tomli":  # only where Python has no reader of its own
+                assert package in core
+                continue
+            brings = {one.lower().replace("_", "-") for one in given.get(package, [package])}
+            assert brings & allowed, f"{path.name} imports {package}, which is not declared"

@@ -223,13 +223,13 @@ def test_a_new_fit_forgets_both(model) -> None:
 # ---- scorers -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(metrics.OF_LABELS | metrics.OF_PROBABILITIES))
+@pytest.mark.parametrize("name", sorted(metrics.METRICS))
 def test_every_metric_has_a_scorer_that_knows_the_order_of_strings(fitted, name) -> None:
     table, truth = rows(200, 4)
-    higher = name in metrics.HIGHER_IS_BETTER
+    higher = metrics.METRICS[name].higher_is_better
     scorer = getattr(scorers, name if higher else f"neg_{name}")
     weight = np.random.default_rng(0).random(200)
-    of_labels = name in metrics.OF_LABELS
+    of_labels = metrics.METRICS[name].of_labels
     predicted = fitted.predict(table) if of_labels else fitted.predict_proba(table)
     expected = getattr(metrics, name)(truth, predicted, classes=NAMES, sample_weight=weight)
     assert scorer(fitted, table, truth, sample_weight=weight) == (expected if higher else -expected)

@@ -1,13 +1,18 @@
 """The run folder: whole or not there."""
 
+import hashlib
+import io
+import json
 import os
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from echelon.runs import Run, RunConfig, read_run, read_runs, set_aside, sweep, write_run
+from echelon.runs import Run, RunConfig, mixture, read_run, read_runs, set_aside, write_run
+from echelon.storage.atomic import sweep
 
 CONFIG = RunConfig(
     "corn",
@@ -111,3 +116,121 @@ def test_damaged_folders_are_set_aside_and_kept(tmp_path: Path) -> None:
         assert (place / "DONE").is_file()
     with pytest.raises(ValueError, match="has no finished run"):
         read_runs(tmp_path)
+
+
+# ---- folders from anywhere -----------------------------------------------------------------------
+
+
+def reseal(folder: Path) -> None:
+    """Make the checksums those of the files that are there."""
+    files = [one for one in folder.iterdir() if one.name != "DONE"]
+    sums = {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in files}
+    (folder / "DONE").write_text(json.dumps(sums))
+
+
+ARRAYS = {
+    "row": np.array([3, 5, 8]), "truth": np.array([0, 1, 1]), "prediction": np.array([0, 0, 1]),
+    "probabilities": np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]], dtype=np.float32),
+    "crossings": np.zeros(3, dtype=np.float32), "text": np.array(["a", "b", "c"]),
+}  # fmt: skip
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+@pytest.mark.parametrize("name", ["metrics.json", "predictions.npz", "DONE"])
+def test_a_pipe_in_a_run_folder_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    write_run(tmp_path / "run", RUN)
+    (tmp_path / "run" / name).unlink()
+    os.mkfifo(tmp_path / "run" / name)
+    with pytest.raises(ValueError, match=r"is not a regular file|has no file DONE"):
+        read_run(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("name", "document"),
+    [
+        ("config", []), ("config", {"method": "corn"}), ("config", {"seed": "x"}),
+        ("config", {"seed": 1.5}), ("config", {"seed": 10**30}), ("config", {"split": None}),
+        ("config", {"split": "0"}), ("config", {"classes": 5}), ("config", {"classes": [[1], {}]}),
+        ("config", {"classes": ["a", "b", "c"]}), ("config", {"rows": {"test": "many"}}),
+        ("config", {"rows": [1]}), ("config", {"parameters": "x"}), ("config", {"details": 3}),
+        ("config", {"method": 7}), ("config", {"data": None}), ("config", {"part": "some"}),
+        ("config", {"threads": "two"}), ("config", {"role": ["method"]}),
+        ("history", {}), ("history", [1]), ("history", [{"loss": 1}]),
+        ("history", [{"epoch": 1, "loss": "low"}]), ("history", [{"epoch": "1"}]),
+        ("metrics", []), ("metrics", {"mae": "low"}), ("metrics", {"mae": True}),
+        ("metrics", {"mae": 10**400}), ("metrics", None), ("outcome", 3),
+        ("outcome", {"coefficients": [1]}), ("outcome", {"coefficients": {"a": "b"}}),
+        ("outcome", {"seconds": "long"}), ("environment", "here"),
+    ],
+    ids=lambda value: json.dumps(value)[:40],
+)  # fmt: skip
+def test_documents_of_wrong_types_are_refused_also_when_sealed(tmp_path, name, document) -> None:
+    write_run(tmp_path / "run", replace(RUN, predictions=ARRAYS))
+    path = tmp_path / "run" / f"{name}.json"
+    if name == "config" and document and document != {"method": "corn"}:
+        document = {**json.loads(path.read_text()), **document}
+    path.write_text(json.dumps(document))
+    reseal(tmp_path / "run")
+    with pytest.raises(ValueError, match="is damaged"):
+        read_run(tmp_path / "run")
+
+
+@pytest.mark.parametrize("text", ['{"mae": NaN}', '{"mae": 1e999}', "[" * 100_000, "{}}", "\xff"])
+def test_what_is_no_json_is_refused(tmp_path: Path, text: str) -> None:
+    write_run(tmp_path / "run", RUN)
+    (tmp_path / "run" / "metrics.json").write_text(text, encoding="latin-1")
+    reseal(tmp_path / "run")
+    with pytest.raises(ValueError, match="is damaged"):
+        read_run(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"truth": np.array([0, 1])}, {"truth": np.array(1)}, {"truth": np.array([0, 1, 2])},
+        {"truth": np.array([0, -1, 1])}, {"truth": np.array([0.0, 1.0, 1.0])},
+        {"prediction": np.array(["a", "b", "c"])}, {"prediction": np.array([0, 1, 9])},
+        {"probabilities": np.ones((3, 2, 2))}, {"probabilities": np.array([[0.5, 0.5]] * 2)},
+        {"probabilities": np.array([[0.5, 0.25, 0.25]] * 3)}, {"probabilities": np.ones((3, 0))},
+        {"probabilities": np.array([[np.nan, 1.0]] * 3)}, {"probabilities": np.ones((3, 2))},
+        {"probabilities": np.array([[-1.0, 2.0]] * 3)}, {"crossings": np.array(["a", "b", "c"])},
+        {"crossings": np.full(3, np.inf)}, {"row": np.array([-1, 0, 1])}, {"row": np.zeros(3)},
+        {"text": np.arange(3)}, {"image": np.arange(3)}, {"image": np.zeros((2, 4, 4))},
+        {"conformal_scores": np.array([[1.0]])}, {"conformal_scores": np.array(["x"])},
+    ],
+    ids=lambda change: f"{next(iter(change))}-{next(iter(change.values())).shape}",
+)  # fmt: skip
+def test_arrays_that_do_not_fit_are_refused(tmp_path: Path, change: dict) -> None:
+    write_run(tmp_path / "whole", replace(RUN, predictions=ARRAYS))
+    assert read_run(tmp_path / "whole").predictions["row"].tolist() == [3, 5, 8]
+    write_run(tmp_path / "run", replace(RUN, predictions={**ARRAYS, **change}))
+    with pytest.raises(ValueError, match="is damaged"):
+        read_run(tmp_path / "run")
+
+
+def test_an_array_that_claims_to_be_huge_takes_no_memory(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", RUN)
+    stream = io.BytesIO()
+    header = {"descr": "<f8", "fortran_order": False, "shape": (10**10,)}
+    np.lib.format.write_array_header_1_0(stream, header)
+    with zipfile.ZipFile(tmp_path / "run" / "predictions.npz", "w") as opened:
+        opened.writestr("truth.npy", stream.getvalue() + b"\0" * 64)
+    reseal(tmp_path / "run")
+    with pytest.raises(ValueError, match="is not the array that it says"):
+        read_run(tmp_path / "run")
+
+
+def test_mixtures_are_named() -> None:
+    assert mixture([CONFIG, replace(CONFIG, seed=4), replace(CONFIG, method="ce")]) is None
+    other = {"backbone_options": {"hidden": (9,)}}
+    for change, words in (
+        ({"seed": 4, "parameters": other}, "corn have parameters.backbone_options.hidden ="),
+        ({"method": "ce", "parameters": other}, "corn and of ce have parameters.backbone_options"),
+        ({"seed": 4, "data": "beer.csv"}, "data = 'wine.csv' and 'beer.csv'"),
+        ({"seed": 4, "classes": ["b", "a"]}, "classes = ['a', 'b'] and ['b', 'a']"),
+        ({"seed": 4, "fingerprint": "x"}, "fingerprint = '' and 'x'"),
+        ({"seed": 4, "command": "grid"}, "command = 'compare' and 'grid'"),
+        ({"threads": 2}, "corn with seed 3 is there twice, with threads = None and 2"),
+        ({}, "corn with seed 3 is there twice"),
+    ):
+        assert words in mixture([CONFIG, replace(CONFIG, **change)])

@@ -12,16 +12,16 @@ torch.Size([8])
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from echelon import data, evaluation, functional, heads
 from echelon._version import __version__
-from echelon.conversion import OrdinalModel, convert
-from echelon.curve import RankCurve
-from echelon.methods import METHODS, Method, method
 
 if TYPE_CHECKING:
+    from echelon import data, evaluation, functional, heads
     from echelon.bundle import load
+    from echelon.conversion import OrdinalModel, convert
     from echelon.cross_validation import cross_val_curve
+    from echelon.curve import RankCurve
     from echelon.estimators import OrdinalClassifier
+    from echelon.methods import METHODS, Method, method
 
 __all__ = [
     "METHODS",
@@ -40,19 +40,30 @@ __all__ = [
     "method",
 ]
 
-# What needs pandas and scikit-learn is imported when it is first used.
-_LAZY = {
+# Everything is imported when it is first used, so that `import echelon` costs nothing.
+_ROOMS = ("data", "evaluation", "functional", "heads")
+_PLACES = {
+    "METHODS": "echelon.methods",
+    "Method": "echelon.methods",
     "OrdinalClassifier": "echelon.estimators",
+    "OrdinalModel": "echelon.conversion",
+    "RankCurve": "echelon.curve",
+    "convert": "echelon.conversion",
     "cross_val_curve": "echelon.cross_validation",
     "load": "echelon.bundle",
+    "method": "echelon.methods",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
+    if name in _ROOMS:
+        return import_module(f"echelon.{name}")
+    if name in _PLACES:
+        value = getattr(import_module(_PLACES[name]), name)
+        globals()[name] = value
+        return value
     raise AttributeError(f"module 'echelon' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_LAZY]
+    return sorted({*globals(), *__all__})

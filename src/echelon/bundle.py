@@ -1,38 +1,53 @@
 """Saved models: one safetensors file with a JSON document, opened without running any code.
 
 Invariant: a file is written wholly or not at all, and read wholly and checked before anything is
-made of it. What it says is data: names are looked up in tables, shapes must fit, and a checksum
-over everything tells an edited or damaged file from a whole one.
+made of it. What it says is data: names are looked up in tables, every number that leads to an
+allocation is held against the tensors of the file, and a checksum over everything tells an edited
+or damaged file from a whole one. Nothing is fetched, and no other file is opened.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from types import NoneType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from echelon._version import __version__
+from echelon.backbones.parts import choose_backbones
+from echelon.curve import CalibrationMap
 from echelon.data.labels import Labels
 from echelon.data.tables import KINDS, Column, TableEncoder, TableSchema
 from echelon.estimators import OrdinalClassifier
 from echelon.methods import method as make_method
-from echelon.prediction import ConformalRows
-from echelon.training.checkpoints import read_whole, write_atomically
-from echelon.training.network import Calibration
+from echelon.prediction import ConformalRows, check_decision
+from echelon.storage.bundle import read_bundle, sealed
+from echelon.storage.regular import NotRegularError
+from echelon.training.checkpoints import write_atomically
+from echelon.training.network import Calibration, OrdinalNetwork
 from echelon.training.preparation import Readers, make_network
 from echelon.training.randomness import RandomStream
+from echelon.training.rebuilding import rebuild
 from echelon.training.recipes import Settings
 
 FORMAT_VERSION = 2
 _KEY = "echelon_model"
 _CALIBRATION = "calibration."
 _CONFORMAL = "conformal."  # before the names of tensors that are not the network's
+_MAX_CLASSES = 65_536
+# What JSON has for the classes of each kind of array, and the array.
+_CLASS_KINDS: Mapping[str, tuple[tuple[type, ...], type]] = {
+    "b": ((bool,), bool),
+    "i": ((int,), np.int64),
+    "u": ((int,), np.uint64),
+    "f": ((float, int), np.float64),
+    "O": ((str, int, float, bool), object),
+}
 _PARAMETERS = (
     "method", "backbone", "text", "image", "classes", "recipe", "decision", "max_epochs",
     "batch_size", "learning_rate", "weight_decay", "patience", "metric", "validation_fraction",
@@ -43,7 +58,7 @@ _PARAMETERS = (
 
 def save(model: OrdinalClassifier, path: str | Path) -> None:
     """Write a fitted model to a file; see :meth:`OrdinalClassifier.save`."""
-    if not isinstance(model.backbone, (str, Mapping, NoneType)):
+    if not isinstance(model.fitted_parameters_["backbone"], (str, Mapping, NoneType)):
         raise ValueError(
             "a model with a backbone of your own cannot be saved, as reading it back would have to "
             "run your code; save `model.network_.state_dict()` yourself, or use a named backbone"
@@ -56,13 +71,15 @@ def save(model: OrdinalClassifier, path: str | Path) -> None:
         }
     # JSON knows neither paths nor the numbers of numpy, which options may hold.
     document = json.loads(json.dumps(_describe(model), default=_plain))
-    document["checksum"] = _checksum(tensors, document)
-    write_atomically(Path(path), tensors, _KEY, document)
+    write_atomically(Path(path), tensors, _KEY, sealed(tensors, document))
 
 
 def _describe(model: OrdinalClassifier) -> dict[str, Any]:
     encoder = model.network_.encoder
-    parameters = {name: getattr(model, name) for name in _PARAMETERS}
+    # What was fitted, whatever was set since; but a decision is taken after the fit.
+    check_decision(model.decision, model.labels_.num_classes)
+    parameters = {name: model.fitted_parameters_[name] for name in _PARAMETERS}
+    parameters["decision"] = model.decision
     if parameters["classes"] is not None:
         parameters["classes"] = list(model.labels_.classes.tolist())
     if parameters["decision"] is not None and not isinstance(parameters["decision"], str):
@@ -94,10 +111,13 @@ def load(path: str | Path) -> OrdinalClassifier:
     path : str or Path
         What :meth:`OrdinalClassifier.save` or ``echelon fit`` wrote.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise ValueError(f"there is no model {path}")
-    tensors, document = read_whole(path, _KEY)
+    try:
+        found = read_bundle(path, _KEY)
+    except FileNotFoundError:
+        raise ValueError(f"there is no model {path}") from None
+    except NotRegularError as error:
+        raise ValueError(f"{error}; name a model that `save` or `echelon fit` wrote") from None
+    document = found.document
     if not isinstance(document, dict) or not isinstance(document.get("format"), int):
         raise ValueError(f"{path} is damaged: it does not say what format it has")
     if document["format"] > FORMAT_VERSION:
@@ -112,42 +132,52 @@ def load(path: str | Path) -> OrdinalClassifier:
             f"{document['format']}; this is {__version__}, which reads {FORMAT_VERSION}: fit the "
             f"model anew"
         )
-    expected = document.pop("checksum", None)
-    if expected != _checksum(tensors, document):
-        raise ValueError(f"{path} was damaged or edited: its checksum does not fit")
+    found.require_whole()
     try:
-        return _rebuild(tensors, document)
-    except (KeyError, TypeError, IndexError, AttributeError, RuntimeError, ValueError) as error:
-        raise ValueError(f"{path} does not describe a model: {error}") from None
+        return _rebuild(found.tensors, document)
+    except Exception as error:  # torch, timm and transformers raise almost anything
+        reason = f"{type(error).__name__}: {error}" if isinstance(error, LookupError) else error
+        raise ValueError(f"{path} does not describe a model: {reason}") from None
 
 
 def _rebuild(tensors: dict[str, Tensor], document: dict[str, Any]) -> OrdinalClassifier:
-    parameters = {name: document["parameters"][name] for name in _PARAMETERS}
+    """The model that a document and tensors describe, neither of which is trusted."""
+    described = {
+        name: _typed(document[name], dict, name)
+        for name in ("parameters", "schema", "readers", "encoder", "settings", "training")
+    }
+    parameters = {name: described["parameters"][name] for name in _PARAMETERS}
     if isinstance(parameters["decision"], list):
-        parameters["decision"] = np.array(parameters["decision"])
+        parameters["decision"] = np.array(parameters["decision"], dtype=np.float64)
     model = OrdinalClassifier(**parameters)
-    columns = tuple(
-        Column(str(name), _checked_kind(kind), tuple(map(str, categories)))
-        for name, kind, categories in document["schema"]["columns"]
-    )
-    model.schema_ = TableSchema(columns, bool(document["schema"]["named"]))
-    kind = {"b": bool, "i": np.int64, "f": np.float64, "O": object}[document["class_kind"]]
-    model.labels_ = Labels(np.array(document["classes"], dtype=kind))
+    model.fitted_parameters_ = model.get_params(deep=False)
+    model.schema_ = _read_schema(described["schema"])
+    model.labels_ = _read_labels(document["classes"], document["class_kind"])
     num_classes = model.labels_.num_classes
-    settings = dict(document["settings"])
-    settings["backbone_options"] = _with_tuples(settings["backbone_options"])
-    model.settings_ = Settings(**settings)
-    encoder = TableEncoder(
-        int(document["encoder"]["num_numeric"]),
-        tuple(len(column.categories) for column in model.schema_.categorical),
-        scaling=document["encoder"]["scaling"],
-        kept=tensors["encoder.kept"].tolist(),
-        indicators=tensors["encoder.indicators"].tolist(),
+    model.settings_ = _read_settings(described["settings"])
+    for decision in (parameters["decision"], model.settings_.decision):
+        check_decision(decision, num_classes)
+    num_numeric = described["encoder"]["num_numeric"]
+    if num_numeric != len(model.schema_.numeric):
+        raise ValueError("its encoder does not fit its columns")
+    kept, indicators = (
+        _read_places(tensors[f"encoder.{name}"], num_numeric) for name in ("kept", "indicators")
     )
-    model.readers_, model.skipped_ = Readers.rebuild(document["readers"]), {}
+    readers = Readers.rebuild(described["readers"])
+    _check_parts(model, readers)
+    model.readers_, model.skipped_ = readers, {}
     chosen = make_method(model.method, num_classes, **model.settings_.method_options)
-    with RandomStream(0).drawn():  # its first weights are random, and then those of the file
-        model.network_ = make_network(encoder, model.readers_, model.settings_, chosen)
+
+    def make() -> OrdinalNetwork:
+        encoder = TableEncoder(
+            len(model.schema_.numeric),
+            tuple(len(column.categories) for column in model.schema_.categorical),
+            scaling=described["encoder"]["scaling"],
+            kept=kept,
+            indicators=indicators,
+        )
+        return make_network(encoder, readers, model.settings_, chosen)
+
     conformal = {
         name: tensors.pop(f"{_CONFORMAL}{name}").numpy()
         for name in ConformalRows._fields
@@ -155,25 +185,126 @@ def _rebuild(tensors: dict[str, Tensor], document: dict[str, Any]) -> OrdinalCla
     }
     model.conformal_ = _checked_conformal(conformal, num_classes) if conformal else None
     mended = {
-        name.removeprefix(_CALIBRATION): value
-        for name, value in tensors.items()
+        name.removeprefix(_CALIBRATION): tensors.pop(name)
+        for name in list(tensors)
         if name.startswith(_CALIBRATION)
     }
-    model.network_.calibration = Calibration(mended) if mended else None
-    model.network_.load_state_dict(tensors)
-    cutpoints = document["cutpoints"]
-    model.cutpoints_ = None if cutpoints is None else np.array(cutpoints, dtype=np.float64)
-    if model.cutpoints_ is not None and model.cutpoints_.shape != (num_classes - 1,):
-        raise ValueError(f"there are {len(model.cutpoints_)} cut-points for {num_classes} classes")
-    model.calibration_summary_ = document["calibration"]
+    with RandomStream(0).drawn():  # its first weights are random, and then those of the file
+        model.network_ = cast(OrdinalNetwork, rebuild(make, tensors))
+    model.network_.calibration = _checked_calibration(mended, num_classes) if mended else None
     model.network_.eval()
+    model.cutpoints_ = _read_cutpoints(document["cutpoints"], num_classes)
+    model.calibration_summary_ = document["calibration"]
     model.classes_ = model.labels_.classes
-    model.history_ = document["training"]["history"]
-    model.best_epoch_ = document["training"]["best_epoch"]
-    model.n_features_in_ = len(columns)
+    model.history_ = _typed(described["training"]["history"], list, "history")
+    model.best_epoch_ = described["training"]["best_epoch"]
+    model.n_features_in_ = len(model.schema_.columns)
     if model.schema_.named:
-        model.feature_names_in_ = np.array([c.name for c in columns], dtype=object)
+        names = [column.name for column in model.schema_.columns]
+        model.feature_names_in_ = np.array(names, dtype=object)
+    _try_out(model)
     return model
+
+
+def _try_out(model: OrdinalClassifier) -> None:
+    """Predict one empty row of texts and images, to find here what does not fit together."""
+    if model.schema_.parts == ("table",):
+        return
+    readers, encoder = model.readers_, cast(TableEncoder, model.network_.encoder)
+    row: dict[str, Tensor] = {}
+    if "table" in model.schema_.parts:
+        row["table"] = torch.zeros(1, encoder.num_features)
+    if readers.tokenizer is not None:
+        row["text"] = readers.tokenizer.encode([""]).take(np.arange(1))
+    if readers.pictures is not None:
+        side = readers.pictures.crop
+        row["image"] = torch.zeros(1, 3, side, side, dtype=torch.uint8)
+    with torch.no_grad():
+        model.network_.curve(model.network_(row))
+
+
+# ---- what a document says ------------------------------------------------------------------------
+
+
+def _typed(value: Any, kind: type, name: str) -> Any:
+    if not isinstance(value, kind):
+        raise ValueError(f"its {name} must be of type {kind.__name__}; got {type(value).__name__}")
+    return value
+
+
+def _read_schema(described: Mapping[str, Any]) -> TableSchema:
+    columns = tuple(
+        Column(
+            _typed(name, str, "name of a column"),
+            _checked_kind(kind),
+            tuple(_typed(one, str, "category") for one in _typed(categories, list, "categories")),
+        )
+        for name, kind, categories in _typed(described["columns"], list, "columns")
+    )
+    if not columns or len({column.name for column in columns}) != len(columns):
+        raise ValueError("its columns must have names of their own")
+    for column in columns:
+        if len(set(column.categories)) != len(column.categories):
+            raise ValueError(f"its column {column.name!r} has a category twice")
+    return TableSchema(columns, _typed(described["named"], bool, "named"))
+
+
+def _read_labels(classes: Any, kind: Any) -> Labels:
+    plain, dtype = _CLASS_KINDS[_typed(kind, str, "kind of classes")]
+    _typed(classes, list, "classes")
+    if not all(type(one) in plain for one in classes):
+        raise ValueError(f"its classes must all be of the kind {kind!r}")
+    if not 2 <= len(set(classes)) == len(classes) <= _MAX_CLASSES:
+        raise ValueError(f"it must have 2 to {_MAX_CLASSES:,} classes, each of them once")
+    return Labels(np.array(classes, dtype=dtype))
+
+
+def _read_settings(described: Mapping[str, Any]) -> Settings:
+    settings = dict(described)
+    for name in ("backbone_options", "text_options", "image_options", "method_options"):
+        _typed(settings.get(name, {}), dict, name)
+    settings["backbone_options"] = _with_tuples(settings["backbone_options"])
+    made = Settings(**settings)
+    named = made.backbone.values() if isinstance(made.backbone, Mapping) else [made.backbone]
+    for name in named:
+        _typed(name, str, "backbone")
+    return made
+
+
+def _check_parts(model: OrdinalClassifier, readers: Readers) -> None:
+    """Raise where columns, networks and readers are not of the same parts of a row."""
+    parts, backbone = model.schema_.parts, model.settings_.backbone
+    if parts == ("table",):
+        if not isinstance(backbone, str):
+            raise ValueError("it has networks for texts or images, and no such column")
+    elif not isinstance(backbone, Mapping) or set(backbone) != set(parts):
+        raise ValueError(f"it must have a network for each of {', '.join(parts)}")
+    else:
+        choose_backbones(backbone, parts)
+    for part, reader in (("text", readers.tokenizer), ("image", readers.pictures)):
+        if (part in parts) != (reader is not None):
+            raise ValueError(f"its column of {part}s and what reads it do not belong together")
+        if len(model.schema_.of_kind(cast(Any, part))) > 1:
+            raise ValueError(f"it has several columns of {part}s")
+
+
+def _read_places(places: Tensor, count: int) -> list[int]:
+    """Places of columns of numbers, each of them once."""
+    if places.dtype != torch.int64 or places.dim() != 1:
+        raise ValueError("its encoder does not say which columns it keeps")
+    found: list[int] = places.tolist()
+    if found and (min(found) < 0 or max(found) >= count or len(set(found)) != len(found)):
+        raise ValueError("its encoder keeps columns that are not there")
+    return found
+
+
+def _read_cutpoints(cutpoints: Any, num_classes: int) -> NDArray[np.float64] | None:
+    if cutpoints is None:
+        return None
+    found = np.array(_typed(cutpoints, list, "cutpoints"), dtype=np.float64)
+    if found.shape != (num_classes - 1,) or not np.isfinite(found).all():
+        raise ValueError(f"it must have {num_classes - 1} cut-points for {num_classes} classes")
+    return found
 
 
 def _plain(value: Any) -> Any:
@@ -201,15 +332,29 @@ def _checked_conformal(arrays: dict[str, Any], num_classes: int) -> ConformalRow
     rows = ConformalRows(**arrays)
     if len({values.shape for values in rows}) != 1 or rows.scores.ndim != 1 or not len(rows.ranks):
         raise ValueError("its conformal scores, ranks and weights do not belong together")
+    if [values.dtype for values in rows] != [np.float64, np.int64, np.float64]:
+        raise ValueError("its conformal scores, ranks and weights are of other types")
     if rows.ranks.min() < 0 or rows.ranks.max() >= num_classes:
         raise ValueError(f"its conformal ranks do not lie in 0..{num_classes - 1}")
+    # The score of a mode is infinite.
+    if np.isnan(rows.scores).any() or not (np.isfinite(rows.weight) & (rows.weight >= 0)).all():
+        raise ValueError("its conformal scores and weights are no numbers")
     return rows
 
 
-def _checksum(tensors: Mapping[str, Tensor], document: Mapping[str, Any]) -> str:
-    digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode())
-    for name in sorted(tensors):
-        tensor = tensors[name].detach().cpu().contiguous()
-        digest.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())
-        digest.update(tensor.numpy().tobytes())
-    return digest.hexdigest()
+def _checked_calibration(fields: Mapping[str, Tensor], num_classes: int) -> Calibration:
+    if set(fields) != set(CalibrationMap._fields):
+        raise ValueError("its calibration lacks a field or has one too many")
+    found = CalibrationMap(**fields)
+    steps = found.rise.shape[1] if found.rise.dim() == 2 else 0
+    tasks = num_classes - 1
+    shapes = [(), (tasks,), (tasks, steps), (tasks, steps), (tasks, steps), ()]
+    if [tuple(values.shape) for values in found] != shapes:
+        raise ValueError("the fields of its calibration are not of the shapes that belong together")
+    if not all(
+        values.is_floating_point() and bool(torch.isfinite(values).all()) for values in found
+    ):
+        raise ValueError("its calibration holds what is no number")
+    if not (found.temperature > 0 and 0 <= found.smoothing <= 1):
+        raise ValueError("its calibration has no temperature above 0")
+    return Calibration(fields)

@@ -17,6 +17,7 @@ from torch import nn
 
 from echelon.backbones.parts import options_by_part
 from echelon.curve import DECISIONS, RankCurve
+from echelon.data.columns import gathered_remarks
 from echelon.data.images import OnBroken
 from echelon.data.inputs import Inputs
 from echelon.data.labels import Labels
@@ -127,6 +128,9 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
     cutpoints_ : array, shape (K-1,), or None
         Where the decision "kappa" cuts the expected rank.
     skipped_ : dict from row to reason
+    fitted_parameters_ : dict
+        The parameters that the model was fitted with. They, and not those that were set since, are
+        saved with it; only the decision can be changed after fitting.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -221,7 +225,8 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
         Parameters
         ----------
         X : DataFrame or array, shape (n, columns)
-            Numbers, booleans, strings and categories; missing values are fine.
+            Numbers, booleans, dates, strings and categories; missing values are fine. What a cell
+            means is told in :mod:`echelon.data.cells`.
         y : array-like, shape (n,)
         sample_weight : array-like, shape (n,), optional
         groups : array-like, shape (n,), optional
@@ -231,10 +236,14 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
         """
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
+        given = self._given_parameters()
         generator = check_random_state(self.random_state)
         seed = int(generator.randint(2**31 - 1))
+        if y_val is not None and X_val is None:
+            raise ValueError("y_val holds the labels of X_val, which is None; pass both or neither")
         schema = read_schema(X, self.backbone, self.text, self.image)
-        table = schema.read(X)
+        with gathered_remarks():  # the schema has said what became of odd cells
+            table = schema.read(X)
         labels = Labels.of(y, self.classes)
         ranks = labels.to_ranks(y)
         require_same_length(len(table), len(ranks), "y")
@@ -254,7 +263,7 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
         if not training.weight.any():
             raise ValueError("all training rows have a weight of 0: there is nothing to learn from")
 
-        settings = self._make_settings(schema, len(training.ranks))
+        settings = copy.deepcopy(self._make_settings(schema, len(training.ranks)))
         check_decision(
             settings.decision if self.decision is None else self.decision, labels.num_classes
         )
@@ -285,6 +294,7 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
             schema, labels, network, settings,
         )  # fmt: skip
         self.readers_, self.skipped_ = readers, skipped
+        self.fitted_parameters_ = given
         self.cutpoints_, self.conformal_, self.calibration_summary_ = cutpoints, None, None
         self.classes_ = labels.classes
         self.history_ = progress.history
@@ -300,6 +310,13 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
         """Every choice that a fit would make on such rows, or on so many of them."""
         schema = read_schema(X, self.backbone, self.text, self.image)
         return self._make_settings(schema, len(X) if num_rows is None else num_rows)
+
+    def _given_parameters(self) -> dict[str, Any]:
+        """The parameters as they are now, whatever is set or changed in place afterwards."""
+        return {
+            name: value if isinstance(value, nn.Module) else copy.deepcopy(value)
+            for name, value in self.get_params(deep=False).items()
+        }
 
     def _make_settings(self, schema: TableSchema, num_rows: int) -> Settings:
         backbone = resolve_backbone(self.backbone, schema.parts)
@@ -322,9 +339,8 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
             "decision": self.decision if str(self.decision) in DECISIONS else None,
             **(self.settings or {}),
         }
-        known = sorted(metrics.OF_LABELS | metrics.OF_PROBABILITIES)
-        if self.metric is not None and self.metric not in known:
-            raise ValueError(f"metric must be one of {', '.join(known)}; got {self.metric!r}")
+        if self.metric is not None:
+            metrics.metric(self.metric)  # which refuses an unknown one
         return make_settings(self.recipe, self.method, backbone, num_rows, overrides)
 
     def _build(

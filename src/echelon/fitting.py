@@ -44,7 +44,7 @@ def given_part(
 ) -> Part:
     """Validation rows that were given, each of the weight of its class."""
     if y is None:
-        raise ValueError("X_val needs y_val")
+        raise ValueError("y_val must hold the labels of X_val, and is None; pass both or neither")
     read, ranks = schema.read(table), labels.to_ranks(y)
     require_same_length(len(read), len(ranks), "y_val")
     weight = row_weights(None, class_weight, ranks)
@@ -75,9 +75,12 @@ def class_weights(
         present = counts > 0
         per_class[present] = counts.sum() / (present.sum() * counts[present])
     else:
+        names, example = labels.classes.tolist(), {labels.classes.tolist()[0]: 2.0}
+        if isinstance(class_weight, (list, tuple)) and len(class_weight) == len(names):
+            example = dict(zip(names, class_weight, strict=True))
         raise ValueError(
             f"class_weight must be 'balanced' or a mapping from label to weight, such as "
-            f"{{{labels.classes.tolist()[0]!r}: 2.0}}; got {class_weight!r}"
+            f"{example}; got {class_weight!r}"
         )
     return per_class
 

@@ -1,12 +1,12 @@
 """One ONNX graph from raw columns to exceedance, probabilities and label.
 
-Every column is an input of its own: numbers are a vector of doubles (NaN where missing), categories
-one of strings (empty where missing), so that nothing of their preprocessing is needed outside. A
-text is its token ids (rows, tokens), -1 behind the end, and an image its pixels (rows, 3, h, w),
-whole numbers 0..255. The written file is checked against the model before it takes its place.
+Every column is an input of its own: numbers are a vector of doubles (NaN where missing), dates one
+of days since 1970-01-01, categories one of strings (empty where missing), spelled as the model
+names them (see :mod:`echelon.data.cells`), so that nothing of their preprocessing is needed
+outside. A text is its token ids (rows, tokens), -1 behind the end, and an image its pixels
+(rows, 3, h, w), whole numbers 0..255. The graph is checked against the model before it is written.
 """
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from echelon.extras import require
+from echelon.storage.atomic import require_writable, write_bytes
 from echelon.training.network import OrdinalNetwork
 
 _TOLERANCE = 1e-5
@@ -57,20 +58,14 @@ def export_onnx(model: Any, path: str | Path) -> None:
     onnx, onnxruntime, _ = (
         require(name, "ONNX graphs") for name in ("onnx", "onnxruntime", "onnxscript")
     )
-    path = Path(path)
+    require_writable(path)
     core = _export_core(model)
     whole = _with_raw_columns(core, model)
     onnx.checker.check_model(whole)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        onnx.save(whole, str(partial))
-        session = onnxruntime.InferenceSession(str(partial), providers=["CPUExecutionProvider"])
-        _compare(session, model)
-        os.replace(partial, path)
-    except OSError as error:
-        raise ValueError(f"could not write {path}: {error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
+    content = whole.SerializeToString()
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    _compare(session, model)
+    write_bytes(path, content)
 
 
 def _export_core(model: Any) -> Any:
@@ -122,7 +117,7 @@ def _with_raw_columns(core: Any, model: Any) -> Any:
             inputs.append(helper.make_tensor_value_info(column.name, element, shape))
             nodes.append(helper.make_node("Identity", [column.name], [_PREFIX + column.kind]))
             continue
-        is_number = column.kind == "number"
+        is_number = column.kind in ("number", "date")
         element = TensorProto.DOUBLE if is_number else TensorProto.STRING
         inputs.append(helper.make_tensor_value_info(column.name, element, ["rows"]))
         source = column.name
@@ -150,7 +145,7 @@ def _with_raw_columns(core: Any, model: Any) -> Any:
             nodes.append(helper.make_node("Concat", columns, [name], axis=1))
         elif name in used:
             raise ValueError(f"the exported network reads {name}, of which the table has none")
-    label, kind = _label_node(model.classes_)
+    label, kind, tables = _label_node(model.classes_)
     outputs = [value for value in core.graph.output if value.name != "rank"]
     outputs.append(helper.make_tensor_value_info("label", kind, ["rows"]))
     graph = helper.make_graph(
@@ -158,7 +153,7 @@ def _with_raw_columns(core: Any, model: Any) -> Any:
         "echelon",
         inputs,
         outputs,
-        [*initial, *core.graph.initializer],
+        [*initial, *tables, *core.graph.initializer],
     )
     opsets = [opset for opset in core.opset_import if opset.domain != "ai.onnx.ml"]
     opsets.append(helper.make_opsetid("ai.onnx.ml", 4))
@@ -178,13 +173,16 @@ def _media_input(kind: str, model: Any) -> tuple[int, list[str | int]]:
     return TensorProto.UINT8, ["rows", 3, size, size]
 
 
-def _label_node(classes: NDArray[Any]) -> tuple[Any, int]:
+def _label_node(classes: NDArray[Any]) -> tuple[Any, int, list[Any]]:
+    """The node from ranks to labels, the type of the labels, and the tables that it reads."""
     from onnx import TensorProto, helper
 
+    if classes.dtype.kind in "fu":  # which a LabelEncoder would round
+        kind = TensorProto.DOUBLE if classes.dtype.kind == "f" else TensorProto.UINT64
+        table = helper.make_tensor("echelon_labels", kind, [len(classes)], classes.tolist())
+        return helper.make_node("Gather", ["echelon_labels", "rank"], ["label"]), kind, [table]
     values: dict[str, Any]
-    if classes.dtype.kind == "f":
-        values, kind = {"values_floats": classes.tolist()}, TensorProto.FLOAT
-    elif classes.dtype.kind in "iub":
+    if classes.dtype.kind in "ib":
         values, kind = {"values_int64s": classes.astype(int).tolist()}, TensorProto.INT64
     else:
         values, kind = {"values_strings": [str(label) for label in classes]}, TensorProto.STRING
@@ -196,20 +194,22 @@ def _label_node(classes: NDArray[Any]) -> tuple[Any, int]:
         keys_int64s=list(range(len(classes))),
         **values,
     )
-    return node, kind
+    return node, kind, []
 
 
 def _compare(session: Any, model: Any) -> None:
     """Run made-up rows, with missing and unknown values, through both."""
     frame = _made_up_rows(model)
-    inputs = model.readers_.inputs(model.schema_.read(frame), model.network_.encoder)
+    table = model.schema_.read(frame)
+    inputs = model.readers_.inputs(table, model.network_.encoder)
+    numbers = dict(zip((c.name for c in model.schema_.numeric), table.numbers.T, strict=True))
     taken = {} if isinstance(inputs, Tensor) else inputs.take(np.arange(len(frame)))
     columns = {}
     for column in model.schema_.columns:
         if column.kind in taken:
             columns[column.name] = taken[column.kind].numpy()
-        elif column.kind == "number":
-            columns[column.name] = frame[column.name].to_numpy(dtype=np.float64)
+        elif column.name in numbers:
+            columns[column.name] = np.ascontiguousarray(numbers[column.name])
         else:
             columns[column.name] = frame[column.name].fillna("").to_numpy(dtype=object)
     wanted = {value.name for value in session.get_inputs()}
@@ -246,6 +246,9 @@ def _made_up_rows(model: Any) -> pd.DataFrame:
     numbers = centre + scale * generator.normal(size=(_CHECK_ROWS, len(centre)))
     numbers[generator.random(numbers.shape) < 0.1] = np.nan
     frame = pd.DataFrame(numbers, columns=[column.name for column in model.schema_.numeric])
+    for column in model.schema_.of_kind("date"):
+        moments = pd.to_datetime(frame[column.name], unit="D", errors="coerce")
+        frame[column.name] = moments.astype(object)
     for column in model.schema_.categorical:
         choices = [*column.categories, "never seen", None]
         picked = generator.integers(len(choices), size=_CHECK_ROWS)

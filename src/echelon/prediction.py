@@ -4,6 +4,7 @@ Everything here works on the curve, so it is the same for every method and every
 subclass fits, and gives `_curves(X)`, the curves of its input one part after the other.
 """
 
+import copy
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,7 +42,7 @@ class CurvePredictor:
     """The predicting half of an estimator."""
 
     decision: Decision
-    method: str
+    fitted_parameters_: dict[str, Any]
     labels_: Labels
     schema_: TableSchema
     network_: OrdinalNetwork
@@ -132,7 +133,8 @@ class CurvePredictor:
             f"row {first_row + row} cannot be predicted{more}: the network gives no "
             f"probabilities for it, but NaN"
             + (f"; look at its column {column}" if column else "")
-            + ". Leave the cell empty, or predict with on_undefined='missing'"
+            + ". Leave the cell empty, or let such rows have no label: on_undefined='missing' in "
+            "Python, --on-broken skip on the command line"
         )
 
     def _farthest_column(self, X: Any, row: int) -> str | None:  # noqa: N803
@@ -178,7 +180,8 @@ class CurvePredictor:
         if self.cutpoints_ is None:
             raise ValueError(
                 "the decision 'kappa' needs cut-points, which are tuned on validation rows, and "
-                "this model was fitted without any; fit with validation_fraction above 0"
+                "this model was fitted without any; fit one that has some (in Python, with "
+                "validation_fraction above 0), or take another decision"
             )
         return torch.from_numpy(self.cutpoints_)
 
@@ -208,24 +211,23 @@ class CurvePredictor:
         """
         check_is_fitted(self, "network_")
         ranks = self._ranks(X, y)
-        earlier, self.network_.calibration = self.network_.calibration, None
-        try:
-            probabilities = self.predict_proba(X)
-            fit = calibrating.fit_calibration(
-                ranks, probabilities, kind, sample_weight=sample_weight
-            )
-            summary = calibrating.calibration_summary(
-                ranks, probabilities, kind, sample_weight=sample_weight
-            )
-        except Exception:
-            self.network_.calibration = earlier
-            raise
-        device = next(self.network_.parameters()).device
-        self.network_.calibration = Calibration(fit._asdict()).to(device)
-        self.calibration_summary_ = summary
+        # All of it is made beside the model, which others may be predicting with, and becomes part
+        # of it in one step.
+        beside = copy.copy(self)
+        beside.network_ = self.network_.calibrated(None)
+        probabilities = beside.predict_proba(X)
+        fit = calibrating.fit_calibration(ranks, probabilities, kind, sample_weight=sample_weight)
+        summary = calibrating.calibration_summary(
+            ranks, probabilities, kind, sample_weight=sample_weight
+        )
         mapped = calibrating.apply_calibration(probabilities, fit)
-        self.cutpoints_ = tune_cutpoints(ranks, mapped, sample_weight)
-        self.conformal_ = None
+        device = next(self.network_.parameters()).device
+        vars(self).update(
+            network_=self.network_.calibrated(Calibration(fit._asdict()).to(device)),
+            calibration_summary_=summary,
+            cutpoints_=tune_cutpoints(ranks, mapped, sample_weight),
+            conformal_=None,
+        )
         return self
 
     # ---- intervals ---------------------------------------------------------------------------
@@ -325,10 +327,11 @@ class CurvePredictor:
         The features are as the encoder gives them, scaled; a larger score means a higher rank.
         """
         check_is_fitted(self, "network_")
-        if (self.method, self.settings_.backbone) != ("clm", "linear"):
+        method = self.fitted_parameters_["method"]
+        if (method, self.settings_.backbone) != ("clm", "linear"):
             raise ValueError(
                 f"coefficients belong to method='clm' with backbone='linear'; this is "
-                f"{self.method!r} with {self.settings_.backbone!r}"
+                f"{method!r} with {self.settings_.backbone!r}"
             )
         names = cast(Any, self.network_.encoder).feature_names(self.schema_)
         score = cast(nn.Linear, self.network_.head.score)

@@ -5,16 +5,25 @@ A run is a folder with what was asked (`config.json`), where (`environment.json`
 `DONE` with the checksums of the others. It is made beside its place and then moved there, so that a
 folder with `DONE` is whole and is never rewritten. Its name ends in a hash of the configuration:
 whoever asks for the same thing twice finds it done.
+
+A folder of runs that belong together has a file `comparison.json` with what they must share.
+
+A checksum says that a file is as it was written, not who wrote it: what is read is checked for its
+types, its shapes and its ranges, and only regular files are opened.
 """
 
 import hashlib
+import io
 import json
 import math
 import os
 import platform
 import re
-import shutil
+import stat
+import uuid
+import zipfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -25,11 +34,17 @@ from numpy.typing import NDArray
 
 from echelon._version import __version__
 from echelon.data.texts import plain_text
+from echelon.processes import world_size
+from echelon.storage.atomic import new_folder
 
 _DOCUMENTS = ("config", "environment", "history", "metrics", "outcome")
 _ARRAYS = "predictions.npz"
 _TEXT_LENGTH = 600  # characters of a text that are kept to be shown
 _ROLES = ("method", "baseline", "floor")
+_SUBSETS = ("test", "valid")
+_MANIFEST = "comparison.json"
+_MOST_CLASSES = 1_000_000
+_MOST_BYTES = 4 << 30  # of the arrays of a run
 
 
 @dataclass(frozen=True)
@@ -82,6 +97,25 @@ class RunConfig:
     def __post_init__(self) -> None:
         if self.role not in _ROLES:
             raise ValueError(f"role must be one of {', '.join(_ROLES)}; got {self.role!r}")
+        for name in ("method", "data", "command", "part", "fingerprint"):
+            if not isinstance(getattr(self, name), str):
+                raise ValueError(f"{name} must be a text; got {getattr(self, name)!r}")
+        if self.part not in _SUBSETS:
+            raise ValueError(f"part must be one of {', '.join(_SUBSETS)}; got {self.part!r}")
+        for name, least in (("seed", 0), ("split", 0), ("threads", 1)):
+            value = getattr(self, name)
+            if not (_is_whole(value, least) or (value is None and name != "split")):
+                raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}")
+        for name in ("rows", "parameters", "details"):
+            if not isinstance(getattr(self, name), Mapping):
+                raise ValueError(f"{name} must be a mapping; got {getattr(self, name)!r}")
+        for name, count in self.rows.items():
+            if not _is_whole(count, 0):
+                raise ValueError(f"rows.{name} must be an integer of at least 0; got {count!r}")
+        if not isinstance(self.classes, (list, tuple)) or len(self.classes) > _MOST_CLASSES:
+            raise ValueError(f"classes must be a list of labels; got {self.classes!r:.80}")
+        if any(isinstance(one, (list, dict)) for one in self.classes):
+            raise ValueError("classes must be a list of labels, of which none is itself a list")
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> "RunConfig":
@@ -126,7 +160,11 @@ class RunConfig:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run folder holds; `predictions` are arrays by name, `outcome` what else came out."""
+    """What a run folder holds; `predictions` are arrays by name, `outcome` what else came out.
+
+    Of the arrays, `row` has the number of each scored row in the file that it comes from, counted
+    from 0 and without the header, as ``frame.iloc`` takes it.
+    """
 
     config: RunConfig
     history: Sequence[Mapping[str, float]]
@@ -138,9 +176,6 @@ class Run:
 
 def write_run(folder: str | Path, run: Run) -> None:
     """Write a finished run; refuses a folder that already holds something."""
-    folder = Path(folder)
-    if folder.exists() and any(folder.iterdir()):
-        raise ValueError(f"the folder {folder} is not empty; a finished run is never rewritten")
     documents = {
         "config": run.config.document(),
         "environment": run.environment or environment(),
@@ -148,10 +183,7 @@ def write_run(folder: str | Path, run: Run) -> None:
         "metrics": run.metrics,
         "outcome": run.outcome,
     }
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
-    try:
-        partial.mkdir()
+    with new_folder(folder) as partial:
         for name in _DOCUMENTS:
             text = json.dumps(_plain(documents[name]), indent=2, allow_nan=False)
             (partial / f"{name}.json").write_text(text + "\n")
@@ -159,11 +191,6 @@ def write_run(folder: str | Path, run: Run) -> None:
         np.savez_compressed(partial / _ARRAYS, **arrays)
         sums = {place.name: _checksum(place) for place in sorted(partial.iterdir())}
         (partial / "DONE").write_text(json.dumps(sums, indent=2) + "\n")
-        if folder.exists():
-            folder.rmdir()
-        os.replace(partial, folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def is_done(folder: str | Path) -> bool:
@@ -185,17 +212,28 @@ def read_run(folder: str | Path) -> Run:
     if not is_done(folder):
         raise ValueError(f"{folder} is not a finished run: it has no file DONE")
     try:
-        sums = json.loads((folder / "DONE").read_text())
+        sums = _object(_parsed(_content(folder / "DONE")), "DONE")
+        contents = {}
         for name in (*(f"{one}.json" for one in _DOCUMENTS), _ARRAYS):
-            if _checksum(folder / name) != sums[name]:
+            contents[name] = _content(folder / name)
+            if hashlib.sha256(contents[name]).hexdigest() != sums[name]:
                 raise ValueError(f"{name} is not what was written")
-        documents = {name: json.loads((folder / f"{name}.json").read_text()) for name in _DOCUMENTS}
-        with np.load(folder / _ARRAYS, allow_pickle=False) as opened:
-            predictions = {name: opened[name] for name in opened.files}
-        config = RunConfig.of(documents.pop("config"))
+        documents = {name: _parsed(contents[f"{name}.json"]) for name in _DOCUMENTS}
+        config = RunConfig.of(_object(documents["config"], "config.json"))
+        run = Run(
+            config=config,
+            history=_history(documents["history"]),
+            metrics=_numbers(documents["metrics"], "metrics.json"),
+            predictions=_read_arrays(contents[_ARRAYS]),
+            outcome=_outcome(documents["outcome"]),
+            environment=_object(documents["environment"], "environment.json"),
+        )
+        _check_arrays(run)
+    except KeyError as error:
+        raise ValueError(f"the run {folder} is damaged: it has no {error}") from None
     except Exception as error:
         raise ValueError(f"the run {folder} is damaged: {error}") from None
-    return Run(config=config, predictions=predictions, **documents)
+    return run
 
 
 def read_runs(folder: str | Path) -> list[Run]:
@@ -214,6 +252,132 @@ def read_runs(folder: str | Path) -> list[Run]:
     return [read_run(place) for place in places]
 
 
+def claim_folder(folder: str | Path, shared: Mapping[str, Any]) -> None:
+    """Write down what all runs of a folder share, or raise where that is something else.
+
+    Whoever comes first writes it, whole and only once, also of two that come at the same moment.
+
+    Parameters
+    ----------
+    folder : path
+        Made if it is not there.
+    shared : mapping
+        Values of JSON by name. Those of `divisions` are compared where both have them.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    place = folder / _MANIFEST
+    mine: dict[str, Any] = _plain(shared)
+    partial = folder / f".{_MANIFEST}-{uuid.uuid4().hex}.{os.getpid()}.partial"
+    try:
+        partial.write_text(json.dumps(mine, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+        with suppress(FileExistsError):
+            _put_where_nothing_is(partial, place)
+    finally:
+        partial.unlink(missing_ok=True)
+    try:
+        found = _object(_parsed(_content(place)), _MANIFEST)
+    except ValueError as error:
+        raise ValueError(
+            f"{place} does not say what the runs of the folder share ({error}); choose another "
+            f"folder with --out"
+        ) from None
+    both = set(found.get("divisions") or {}) & set(mine.get("divisions") or {})
+    for one in (found, mine):
+        if isinstance(one.get("divisions"), dict):
+            one["divisions"] = {name: one["divisions"][name] for name in sorted(both)}
+    if (different := difference(found, mine)) is not None:
+        name, before, now = different
+        raise ValueError(
+            f"{folder} is the folder of a comparison with {name} = {before} instead of {now}; "
+            f"choose another folder with --out"
+        )
+
+
+def _put_where_nothing_is(partial: Path, place: Path) -> None:
+    try:
+        os.link(partial, place)  # which fails where something is, and shows the whole file or none
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        with open(place, "xb") as stream:
+            stream.write(partial.read_bytes())
+
+
+def difference(before: Any, now: Any) -> tuple[str, str, str] | None:
+    """The first place in which two documents differ, and what is there; None where they agree.
+
+    Examples
+    --------
+    >>> difference({"data": "a", "parameters": {"recipe": "x"}}, {"data": "a", "parameters": {}})
+    ('parameters.recipe', "'x'", 'nothing')
+    """
+    if isinstance(before, dict) and isinstance(now, dict):
+        for name in dict.fromkeys([*before, *now]):
+            found = difference(before.get(name, _NOTHING), now.get(name, _NOTHING))
+            if found is not None:
+                inner, *both = found
+                return ".".join(filter(None, (name, inner))), both[0], both[1]
+        return None
+    if type(before) is type(now) and before == now:
+        return None
+    return "", f"{before!r:.80}", f"{now!r:.80}"
+
+
+class _Nothing:
+    def __repr__(self) -> str:
+        return "nothing"
+
+    def __format__(self, spec: str) -> str:
+        return format(repr(self), spec)
+
+
+_NOTHING = _Nothing()
+
+
+def mixture(configs: Sequence[RunConfig]) -> str | None:
+    """Why runs of some configurations cannot stand in one table; None where they can.
+
+    They must be of the same data, the same classes and the same settings: those of a method over
+    its seeds and divisions, and in a comparison also those that its methods share. No run may be
+    there twice.
+    """
+    agreed: dict[tuple[Any, ...], tuple[RunConfig, dict[str, Any]]] = {}
+    seen: dict[tuple[Any, ...], RunConfig] = {}
+    for config in configs:
+        for group, own in _must_agree(config):
+            other, before = agreed.setdefault(group, (config, own))
+            if (found := difference(before, own)) is not None:
+                name, first, second = found
+                both = dict.fromkeys((other.method, config.method))
+                return f"runs of {' and of '.join(both)} have {name} = {first} and {second}"
+        key = config.method, config.seed, config.split
+        if (other := seen.setdefault(key, config)) is not config:
+            found = difference(other.document(), config.document())
+            name, first, second = found or ("everything", "the same", "the same")
+            return (
+                f"{config.method} with seed {config.seed} is there twice, with {name} = {first} "
+                f"and {second}"
+            )
+    return None
+
+
+def _must_agree(config: RunConfig) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """What a run shares with others: by the group of runs that must have it alike."""
+    document = config.document()
+    parameters = document["parameters"]
+    everywhere = {name: document[name] for name in ("command", "data", "part", "classes")}
+    shared = {k: v for k, v in parameters.items() if k not in ("method", "method_options")}
+    groups: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        (("all",), everywhere),
+        (("division", config.split), {"fingerprint": config.fingerprint}),
+        (("method", config.method), {"role": config.role, "parameters": parameters}),
+    ]
+    if config.command == "compare" and config.role == "method":
+        groups.append((("compared",), {"parameters": shared}))
+    return groups
+
+
 def set_aside(folder: str | Path) -> Path:
     """Move a damaged folder out of the way, and say where it is now."""
     folder = Path(folder)
@@ -222,18 +386,6 @@ def set_aside(folder: str | Path) -> Path:
         number += 1
     os.replace(folder, place)
     return place
-
-
-def sweep(folder: str | Path) -> None:
-    """Remove what killed processes left half written in a folder of runs."""
-    for partial in Path(folder).glob(".*.partial"):
-        number = partial.name.removesuffix(".partial").rpartition(".")[2]
-        if not number.isdigit() or _is_alive(int(number)):
-            continue
-        if partial.is_dir():
-            shutil.rmtree(partial, ignore_errors=True)
-        else:
-            partial.unlink(missing_ok=True)
 
 
 def row_cells(frame: Any, text: str | None, image: str | None) -> dict[str, NDArray[Any]]:
@@ -264,24 +416,144 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "machine": platform.machine(),
         "threads": torch.get_num_threads(),
-        "processes": int(os.environ.get("WORLD_SIZE", "1")),
+        "processes": world_size(),
     }
 
 
 def _checksum(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(_content(path)).hexdigest()
 
 
-def _is_alive(process: int) -> bool:
-    if os.name == "nt":  # where there is no signal that does nothing
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+# ---- what is read is checked ---------------------------------------------------------------------
+
+
+def _content(path: Path) -> bytes:
+    """The bytes of a regular file; a pipe or a device would never end."""
+    opened = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with open(opened, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
+            raise ValueError(f"{path.name} is not a regular file")
+        return stream.read()
+
+
+def _parsed(content: bytes) -> Any:
+    def refuse(name: str) -> None:
+        raise ValueError(f"{name} is not a number of JSON")
+
+    return json.loads(content.decode("utf-8"), parse_constant=refuse)
+
+
+def _object(document: Any, name: str) -> dict[str, Any]:
+    if not isinstance(document, dict):
+        raise ValueError(f"{name} must hold an object; got {document!r:.80}")
+    return document
+
+
+def _numbers(document: Any, name: str) -> dict[str, float]:
+    """An object of finite numbers; null stands for one that JSON cannot write."""
+    for key, value in _object(document, name).items():
+        if value is not None and not _is_number(value):
+            raise ValueError(f"{name}: {key} must be a number; got {value!r:.80}")
+    found: dict[str, float] = document
+    return found
+
+
+def _history(document: Any) -> list[dict[str, float]]:
+    if not isinstance(document, list):
+        raise ValueError(f"history.json must hold a list of epochs; got {document!r:.80}")
+    rows = [_numbers(one, "history.json") for one in document]
+    if any(not _is_whole(one.get("epoch"), 0) for one in rows):
+        raise ValueError("history.json: every epoch must have its number, `epoch`")
+    return rows
+
+
+def _outcome(document: Any) -> dict[str, Any]:
+    outcome = _object(document, "outcome.json")
+    _numbers(outcome.get("coefficients", {}), "outcome.json, coefficients")
+    if not _is_number(outcome.get("seconds", 0.0)):
+        raise ValueError(f"outcome.json: seconds must be a number; got {outcome['seconds']!r:.80}")
+    return outcome
+
+
+def _read_arrays(content: bytes) -> dict[str, NDArray[Any]]:
+    """The arrays of a file, none of them larger than what its place in the file holds."""
+    arrays: dict[str, NDArray[Any]] = {}
+    with zipfile.ZipFile(io.BytesIO(content)) as opened:
+        if sum(one.file_size for one in opened.infolist()) > _MOST_BYTES:
+            raise ValueError(f"{_ARRAYS} holds more than {_MOST_BYTES >> 30} GiB")
+        for member in opened.infolist():
+            with opened.open(member) as stream:
+                version = np.lib.format.read_magic(stream)
+                shape, _, dtype = _HEADERS[version](stream)
+                told = math.prod(shape) * dtype.itemsize
+                if dtype.hasobject or told > member.file_size:
+                    raise ValueError(f"{_ARRAYS}: {member.filename} is not the array that it says")
+            with opened.open(member) as stream:
+                arrays[member.filename.removesuffix(".npy")] = np.lib.format.read_array(
+                    stream, allow_pickle=False
+                )
+    return arrays
+
+
+def _check_arrays(run: Run) -> None:
+    """Raise where the arrays of a run are not those of one set of rows and classes."""
+    arrays = run.predictions
+    rows = len(arrays["truth"]) if "truth" in arrays and arrays["truth"].ndim else None
+    labels, classes = len(run.config.classes), 0
+    for name, dimensions in (("truth", 1), ("prediction", 1), ("probabilities", 2), *_PER_ROW):
+        if name not in arrays:
+            continue
+        array = arrays[name]
+        if array.ndim != dimensions or (rows is not None and len(array) != rows):
+            raise ValueError(f"{name} has the shape {array.shape}, which does not fit the rows")
+    if "probabilities" in arrays:
+        p = arrays["probabilities"]
+        if p.dtype.kind != "f" or p.shape[1] < 1:
+            raise ValueError("probabilities must be numbers, with a column for each class")
+        classes = p.shape[1]
+        if labels and classes != labels:
+            raise ValueError(f"probabilities of {classes} classes stand beside {labels} labels")
+        # written in float32, so that a row adds up to 1 almost
+        if not (np.isfinite(p).all() and (p >= 0).all()) or (abs(p.sum(axis=1) - 1) > 1e-2).any():
+            raise ValueError("probabilities must be at least 0 and add up to 1 in every row")
+    for name in ("truth", "prediction", "row"):
+        if name not in arrays:
+            continue
+        ranks = arrays[name]
+        if ranks.dtype.kind not in "iu":
+            raise ValueError(f"{name} must be integers")
+        most = classes if classes and name != "row" else None
+        if len(ranks) and (ranks.min() < 0 or (most is not None and ranks.max() >= most)):
+            raise ValueError(f"{name} must be from 0 on, and of ranks below the number of classes")
+    for name in ("crossings", "conformal_scores"):
+        if name in arrays:
+            values = arrays[name]
+            if values.ndim != 1 or values.dtype.kind != "f" or not np.isfinite(values).all():
+                raise ValueError(f"{name} must be finite numbers")
+    if "text" in arrays and arrays["text"].dtype.kind != "U":
+        raise ValueError("text must be texts")
+    if "image" in arrays:
+        image = arrays["image"]
+        paths = image.dtype.kind == "U" and image.ndim == 1
+        if not (paths or (image.dtype.kind in "iuf" and image.ndim in (3, 4))) or (
+            rows is not None and len(image) != rows
+        ):
+            raise ValueError("image must be the paths of images or their pixels, one for each row")
+
+
+_PER_ROW = (("crossings", 1), ("text", 1), ("row", 1))
+_HEADERS: dict[tuple[int, int], Any] = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300
+
+
+def _is_whole(value: Any, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**63
 
 
 def _plain(value: Any) -> Any:

@@ -23,9 +23,7 @@ _NAME = "checkpoint.safetensors"
 
 def checkpoints(material: Path) -> list[Case]:
     """A damaged checkpoint leads to the same model or to a refusal; a forged one may change it."""
-    cases = [
-        _damaged(material, damage, number) for damage in DAMAGES for number in range(25)
-    ]
+    cases = [_damaged(material, damage, number) for damage in DAMAGES for number in range(25)]
     cases.append(_case("as it was", material, _resealed(material), same=True, whole=True))
     cases += _forged(material)
     cases += _no_files(material)
@@ -81,9 +79,7 @@ def _forged(material: Path) -> Iterable[Case]:
 
         def make(path: Path, keys: Any = keys, odd: str = odd) -> None:
             tensors, document = read_model(material / _NAME)
-            write_forged(
-                path, tensors, replaced(document, keys, ODD_VALUES[odd]), CHECKPOINT_KEY
-            )
+            write_forged(path, tensors, replaced(document, keys, ODD_VALUES[odd]), CHECKPOINT_KEY)
 
         yield _case(f"{'.'.join(map(str, keys))} = {odd}", material, make, same=False)
     changes: dict[str, Any] = {

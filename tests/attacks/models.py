@@ -153,9 +153,7 @@ def forged_models(material: Path) -> list[Case]:
         chosen += chance.sample(pairs, 75)
         for keys, odd in dict.fromkeys(chosen):
             title = f"forged {name} {'.'.join(map(str, keys))} = {odd}"
-            cases.append(
-                _forged(title, material, name, _with_value(keys, ODD_VALUES[odd]))
-            )
+            cases.append(_forged(title, material, name, _with_value(keys, ODD_VALUES[odd])))
         cases += [
             _forged(f"forged {name} document = {odd}", material, name, _instead(value))
             for odd, value in ODD_VALUES.items()
@@ -289,7 +287,11 @@ def _hostile(material: Path, name: str) -> list[Case]:
             whole = f"hostile {name} {title}{' (command)' if by_command else ''}"
             found.append(
                 _forged(
-                    whole, material, name, change_beside_bait, always=not by_command,
+                    whole,
+                    material,
+                    name,
+                    change_beside_bait,
+                    always=not by_command,
                     by_command=by_command,
                 )  # fmt: skip
             )
@@ -384,7 +386,8 @@ HOSTILE: dict[str, dict[str, Any]] = {
             "image", pretrained=True, pretrained_cfg={"file": "@/bait.pth"}
         ),
         "pretrained by overlay": _option(
-            "image", pretrained=True,
+            "image",
+            pretrained=True,
             pretrained_cfg_overlay={"url": "ADDRESS/x.pth", "file": "@/bait.pth"},
         ),
         "pretrained configuration by name": _option("image", pretrained_cfg="r160_in1k"),
@@ -452,21 +455,31 @@ HOSTILE: dict[str, dict[str, Any]] = {
             model_type="timm_backbone", backbone="hf-hub:someone/network", hidden_size=16
         ),
         "timm wrapped": _other_config(
-            model_type="timm_wrapper", architecture="test_resnet", hidden_size=16,
+            model_type="timm_wrapper",
+            architecture="test_resnet",
+            hidden_size=16,
             model_args={"checkpoint_path": "@/bait.pth"},
         ),
         "detection": _other_config(
-            model_type="detr", use_timm_backbone=True, backbone="resnet50",
-            use_pretrained_backbone=True, hidden_size=16,
+            model_type="detr",
+            use_timm_backbone=True,
+            backbone="resnet50",
+            use_pretrained_backbone=True,
+            hidden_size=16,
         ),
         "depth": _other_config(model_type="dpt", backbone="someone/network", hidden_size=16),
         "retrieval": _other_config(
-            model_type="rag", question_encoder={"model_type": "dpr"},
-            generator={"model_type": "t5"}, hidden_size=16, index_path="@/bait.pkl",
+            model_type="rag",
+            question_encoder={"model_type": "dpr"},
+            generator={"model_type": "t5"},
+            hidden_size=16,
+            index_path="@/bait.pkl",
         ),
         "two networks": _other_config(
-            model_type="vision-encoder-decoder", encoder={"model_type": "vit"},
-            decoder={"model_type": "gpt2"}, hidden_size=16,
+            model_type="vision-encoder-decoder",
+            encoder={"model_type": "vit"},
+            decoder={"model_type": "gpt2"},
+            hidden_size=16,
         ),
         "music": _other_config(model_type="musicgen", hidden_size=16),
         "decoder": _other_config(model_type="gpt2", n_embd=16, n_layer=1, n_head=2),

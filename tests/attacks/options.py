@@ -132,9 +132,11 @@ def _prepare(material: Path, place: Place) -> None:
     read_only = place.given / "read-only"
     read_only.mkdir()
     read_only.chmod(0o500)
-    grid = 'methods = ["ce"]\ntarget = "y"\nclasses = ["lo", "mid", "hi"]\ntest_seeds = 0\n[grid]\nmax_epochs = [1]\n'
-    data = f'data = "{place.given / "data.csv"}"\n'
-    (place.given / "grid.toml").write_text(data + grid)
+    grid = (
+        f'data = "{place.given / "data.csv"}"', 'methods = ["ce"]', 'target = "y"',
+        'classes = ["lo", "mid", "hi"]', "test_seeds = 0", "[grid]", "max_epochs = [1]",
+    )  # fmt: skip
+    (place.given / "grid.toml").write_text("\n".join(grid) + "\n")
     shutil.copytree(material / "runs", place.given / "runs")
 
 

@@ -309,9 +309,7 @@ def _reads_tables_as_text(material: Path, place: Place) -> None:
     cell = "\"__import__('os').system('true')\""
     rows = [line.replace("big", cell).replace("small", "=cmd|x!A0") for line in lines]
     (place.given / "t.csv").write_text("\n".join(rows) + "\n")
-    code, _, said = run(
-        "fit", place.given / "t.csv", *FIT, "--out", place.out / "m.echelon"
-    )
+    code, _, said = run("fit", place.given / "t.csv", *FIT, "--out", place.out / "m.echelon")
     assert code == 0, said
 
 
@@ -378,12 +376,13 @@ def _prints_no_control_characters(material: Path, place: Place) -> None:
         text.replace("weight", f"we{escape}ight").replace("lo\n", f"lo{escape}\n")
     )
     (place.given / f"{escape}.csv").write_text(text)
+    out = place.out / "p.csv"
     fit = ("fit", place.given / "t.csv", "--max-epochs", "1", "--device", "cpu", "--json")
     for arguments in (
         (*fit, "--target", "none", "--out", place.out / "m"),
         (*fit, "--target", "y", "--classes", "a,b", "--out", place.out / "m"),
-        ("predict", material / "table.echelon", place.given / "t.csv", "--out", place.out / "p.csv"),
-        ("predict", place.given / f"{escape}.csv", place.given / "t.csv", "--out", place.out / "p"),
+        ("predict", material / "table.echelon", place.given / "t.csv", "--out", out),
+        ("predict", place.given / f"{escape}.csv", place.given / "t.csv", "--out", out),
         ("fit", place.given / "t.csv", "--target", "y", "--max-epochs", "1", "--device", "cpu",
          "--out", place.out / "m.echelon"),
     ):  # fmt: skip

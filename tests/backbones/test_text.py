@@ -23,7 +23,7 @@ def padded(lists: list[list[int]], longest: int) -> Tensor:
 
 @pytest.fixture(scope="module")
 def tiny_encoder() -> PretrainedText:
-    return PretrainedText.of("", config=TINY_BERT).eval()
+    return PretrainedText.rebuilt(TINY_BERT).eval()
 
 
 TINY_BERT = {
@@ -80,7 +80,7 @@ def test_layers_learn_at_their_own_rates(tiny_encoder: PretrainedText) -> None:
 
 
 def test_a_frozen_encoder_has_no_dropout_and_no_gradients() -> None:
-    network = PretrainedText.of("", config=TINY_BERT, frozen=True, pooling="cls").train()
+    network = PretrainedText.rebuilt(TINY_BERT, frozen=True, pooling="cls").train()
     assert not any(p.requires_grad for p in network.parameters())
     tokens = torch.tensor([[1, 2, 3]])
     torch.testing.assert_close(network.encode(tokens), network.encode(tokens), rtol=0, atol=0)
@@ -90,7 +90,7 @@ def test_a_frozen_encoder_has_no_dropout_and_no_gradients() -> None:
 
 
 def test_an_encoder_is_rebuilt_from_its_configuration(tiny_encoder: PretrainedText) -> None:
-    other = PretrainedText.of("", config=tiny_encoder.config_document()).eval()
+    other = PretrainedText.rebuilt(tiny_encoder.config_document()).eval()
     other.load_state_dict(tiny_encoder.state_dict())
     tokens = torch.tensor([[1, 2, 3]])
     torch.testing.assert_close(other(tokens), tiny_encoder(tokens))

@@ -214,6 +214,46 @@ def test_large_files_are_read_in_parts(folder: Path, monkeypatch: pytest.MonkeyP
             "got x",
         ),
         (("report", "m"), "m has no finished run"),
+        (
+            (
+                "compare",
+                "table.csv",
+                "--target",
+                "stars",
+                "--seeds",
+                "9" * 20,
+                "--dry-run",
+                "--out",
+                "m",
+            ),
+            "seeds must be at least 1 and at most 10,000",
+        ),
+        (
+            ("compare", "table.csv", "--target", "stars", "--splits", "9" * 20, "--out", "m"),
+            "splits must be at least 1 and at most 1,000",
+        ),
+        (
+            ("compare", "table.csv", "--target", "stars", "--device", "tpu", "--out", "m"),
+            "device must be auto, cpu, cuda, mps",
+        ),
+        (
+            ("fit", "table.csv", "--target", "stars", "--device", "tpu", "--out", "m"),
+            "got 'tpu': try auto",
+        ),
+        (
+            ("fit", "table.csv", "--target", "stars", "--devices", "9" * 9, "--out", "m"),
+            "--devices must be from 1 to 64",
+        ),
+        (
+            ("fit", "table.csv", "--target", "stars", "--max-epochs", "9" * 20, "--out", "m"),
+            "max_epochs must be at most 1,000,000",
+        ),
+        (
+            ("compare", "table.csv", "--target", "stars", "--cluster", "127.0.0.1:1", "--out", "m"),
+            "there is no Ray cluster at '127.0.0.1:1'",
+        ),
+        (("fit", "table.csv", "--target", "stars", "--seed", "x", "--out", "m"), "fit --help`"),
+        (("fit", "table.csv", "--targe\x1bt"), r"--targe\x1bt"),
     ],
 )
 def test_wrong_input_is_one_line_and_code_2(
@@ -242,3 +282,77 @@ def test_the_program_itself(folder: Path) -> None:
         [program, "predict", "table.csv", "x", "--out", "p"], capture_output=True, text=True
     )
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+
+
+def test_a_grid_file_of_wrong_types_is_one_line_and_code_2(folder, capsys, monkeypatch) -> None:
+    Path("grid.toml").write_text(
+        "data = 'table.csv'\ntarget = 'stars'\n[grid]\nlearning_rate = ['fast']\n"
+    )
+    arguments = ["echelon", "grid", "grid.toml", "--out", "m", "--dry-run"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    shown = capsys.readouterr().err
+    assert (stopped.value.code, shown.count("\n")) == (2, 1)
+    assert "learning_rate must be a number; got 'fast'" in shown
+
+
+def test_a_fault_of_the_program_is_one_line(folder, capsys, monkeypatch) -> None:
+    def fail(*_, **__):
+        raise KeyError("surprise")
+
+    monkeypatch.setattr("echelon.report.write_page", fail)
+    monkeypatch.setattr(sys, "argv", ["echelon", "report", "."])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 1
+    assert capsys.readouterr().err == (
+        "echelon: a fault of echelon itself (KeyError: 'surprise'); ECHELON_TRACEBACK=1 shows "
+        "where it arose\n"
+    )
+    monkeypatch.setenv("ECHELON_TRACEBACK", "1")
+    with pytest.raises(KeyError):
+        main()
+
+
+def test_labels_and_headers_cannot_drive_the_terminal(folder, capsys, monkeypatch) -> None:
+    table = pd.read_csv("table.csv")
+    table["stars\x1b]0;owned\x07"] = table["stars"].map({1: "a\x1b[2J", 2: "b[red]", 3: "c\u202e"})
+    table.drop(columns=["grade", "stars"]).to_csv("odd.csv", index=False)
+    target = "stars\x1b]0;owned\x07"
+    fit = ("fit", "odd.csv", "--target", target, "--classes", "a\x1b[2J,b[red],c\u202e")
+    for arguments, code in (
+        ((*fit, "--out", "m", *QUICK), None),
+        (("fit", "odd.csv", "--target", "no\x1b[1m", "--out", "n"), 2),
+        (("evaluate", "m", "odd.csv", "--target", target), None),
+    ):
+        monkeypatch.setattr(sys, "argv", ["echelon", *arguments])
+        if code is None:
+            main()
+        else:
+            with pytest.raises(SystemExit) as stopped:
+                main()
+            assert stopped.value.code == code
+        shown = capsys.readouterr()
+        # the progress bar draws; nothing in it is from the file
+        heard = shown.out + "".join(line for line in shown.err.splitlines() if "/" not in line)
+        assert not set(heard) & {"\x1b", "\x07", "\u202e"}, heard
+        if "m" in arguments and "fit" in arguments:
+            assert r"a\x1b[2J, b[red], c\u202e" in shown.out
+
+
+def test_labels_that_are_formulas_can_be_made_harmless(folder) -> None:
+    table = pd.read_csv("table.csv").drop(columns="grade")
+    table["stars"] = table["stars"].map({1: "=1+1", 2: "@x", 3: "-3"})
+    table.to_csv("odd.csv", index=False)
+    run("fit", "odd.csv", "--target", "stars", "--classes", "=1+1,@x,-3", "--out", "m", *QUICK)
+    run("predict", "m", "odd.csv", "--out", "plain.csv")
+    run("predict", "m", "odd.csv", "--out", "safe.csv", "--formula-safe")
+    plain, safe = (pd.read_csv(name, dtype=str) for name in ("plain.csv", "safe.csv"))
+    assert set(plain["prediction"]) <= {"=1+1", "@x", "-3"}
+    assert set(safe["prediction"]) <= {"'=1+1", "'@x", "-3"}
+    assert (safe["prediction"].str.removeprefix("'") == plain["prediction"]).all()
+    pd.testing.assert_frame_equal(plain.iloc[:, 1:], safe.iloc[:, 1:])
+    assert not any(
+        line.startswith(("=", "@")) for line in Path("plain.csv").read_text().splitlines()
+    )

@@ -1,6 +1,9 @@
 """Images as people have them: every kind is read by a rule, and broken ones are named."""
 
 import io
+import os
+import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +12,7 @@ import torch
 from PIL import Image
 
 from echelon.data.images import (
+    FORMATS,
     BrokenImageError,
     Pictures,
     PictureSettings,
@@ -236,3 +240,90 @@ def test_the_usual_size_decides_and_not_that_of_the_first() -> None:
     cells = np.empty(5, dtype=object)
     cells[:] = [np.zeros((n, n), dtype=np.uint8) for n in (2, 20, 20, 24, 20)]
     assert small_pictures(cells).resize == 20
+
+
+# ---- files that others made ----------------------------------------------------------------------
+
+EPS = (
+    b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n0 0 9 9 rectfill\nshowpage\n"
+)
+
+
+def test_only_the_named_formats_are_opened(tmp_path: Path, monkeypatch) -> None:
+    """Under any name: EPS, for one, is drawn by another program."""
+
+    def started(*args, **options):
+        pytest.fail("a program was started")
+
+    monkeypatch.setattr("subprocess.Popen", started)
+    monkeypatch.setattr("PIL.EpsImagePlugin.Ghostscript", started)
+    monkeypatch.setattr("PIL.EpsImagePlugin.has_ghostscript", lambda: True)
+    (tmp_path / "a.png").write_bytes(EPS)
+    Image.new("RGB", (9, 9)).save(tmp_path / "b.png", "ICO")
+    (tmp_path / "c.png").write_bytes(b"#define x_width 9\n#define x_height 9\nstatic char x[]={0};")
+    for name in ("a.png", "b.png", "c.png"):
+        with pytest.raises(BrokenImageError, match=rf"{name} cannot be read: it is none of JPEG"):
+            open_picture(tmp_path / name)
+    for name in FORMATS:
+        Image.new("RGB", (9, 7), RED).save(tmp_path / "named.otherwise", name)
+        assert open_picture(tmp_path / "named.otherwise").size == (9, 7)
+
+
+def png_of(width: int, height: int) -> bytes:
+    """A whole PNG file whose header says a size; its pixels are a few zeros."""
+
+    def chunk(name: bytes, content: bytes) -> bytes:
+        sum_ = zlib.crc32(name + content)
+        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", sum_)
+
+    header = struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
+    content = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(99)))
+    return b"\x89PNG\r\n\x1a\n" + content + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize(("width", "height"), [(1, 79_000_000), (79_000_000, 1), (65_501, 2)])
+def test_a_side_has_a_limit_of_its_own(
+    tmp_path: Path, monkeypatch, width: int, height: int
+) -> None:
+    """A row of one pixel takes memory too: 79 million of them took 2.9 GB."""
+    monkeypatch.setattr("PIL.ImageFile.ImageFile.load", lambda self: pytest.fail("was decoded"))
+    (tmp_path / "a.png").write_bytes(png_of(width, height))
+    with pytest.raises(BrokenImageError, match=r"more than 65,500 on a side; cut it"):
+        open_picture(tmp_path / "a.png")
+
+
+def test_a_large_picture_is_converted_in_bands(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("echelon.data.images._BAND_PIXELS", 40)
+    generator = np.random.default_rng(0)
+    values = generator.integers(0, 256, size=(17, 13, 4)).astype(np.uint8)
+    Image.fromarray(values).save(tmp_path / "a.png")
+    opaque = values[..., 3:] / 255.0
+    expected = values[..., :3] * opaque + 255 * (1 - opaque)
+    assert np.abs(np.asarray(open_picture(tmp_path / "a.png")) - expected).max() <= 1
+    grey = generator.integers(0, 65_536, size=(17, 13)).astype(np.uint16)
+    Image.fromarray(grey).save(tmp_path / "b.png")
+    found = np.asarray(open_picture(tmp_path / "b.png"))
+    np.testing.assert_array_equal(found[..., 1], np.round(grey / 257))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.timeout(20)
+def test_pipes_and_devices_are_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.png")
+    for path, kind in ((tmp_path / "pipe.png", "pipe"), ("/dev/zero", "device"),
+                       (tmp_path, "folder")):  # fmt: skip
+        with pytest.raises(BrokenImageError, match=f"is a {kind}, not a file"):
+            open_picture(path)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"resize": 10**9}, {"crop": 10**9}, {"pad": -1}, {"resize": 20.5}, {"crop": True},
+        {"mean": (0.5,)}, {"std": ("a", "b", "c")}, {"mean": (float("nan"),) * 3},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_settings_of_a_forged_model(changed) -> None:
+    with pytest.raises(ValueError, match=r"must be (a whole number|three numbers)"):
+        rebuild_pictures({**PictureSettings(20, 16).describe(), **changed})

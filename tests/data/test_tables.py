@@ -1,6 +1,8 @@
 """Tables as people have them, and what they become."""
 
-from pathlib import Path
+import re
+import warnings
+from decimal import Decimal
 from unittest import mock
 
 import numpy as np
@@ -11,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from echelon.data.tables import MAX_CATEGORIES, TableEncoder, TableSchema, read_table
+from echelon.data.tables import MAX_CATEGORIES, TableEncoder, TableSchema
 
 
 @pytest.fixture
@@ -186,7 +188,7 @@ def test_rare_categories_share_the_code_of_the_unknown() -> None:
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        (pd.DataFrame({"day": pd.to_datetime(["2020-01-01"])}), "column 'day' holds dates"),
+        (pd.DataFrame({"gap": pd.to_timedelta(["1 day"])}), "column 'gap' holds durations.*--drop"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "several columns named 'a'"),
         (pd.DataFrame(index=[0, 1]), "minimum of 1"),
         (np.zeros((0, 3)), "0 sample"),
@@ -203,8 +205,8 @@ def test_what_is_refused_in_training(table, message: str) -> None:
     ("change", "message"),
     [
         ({"size": np.inf}, "column 'size' contains infinity"),
-        ({"count": "many"}, "column 'count' held numbers in training and now holds 'many'"),
-        ({"count": pd.Timestamp("2020-01-01")}, "now holds dates"),
+        ({"count": [[1, 2]] * 4}, "column 'count' holds lists.*drop the column"),
+        ({"colour": [{"r": 1}] * 4}, "column 'colour' holds structs.*drop the column"),
         (None, "lacks the column 'size' and 4 others"),
     ],
 )
@@ -215,30 +217,77 @@ def test_what_is_refused_in_prediction(frame: pd.DataFrame, change, message: str
         schema.read(rows)
 
 
-def test_files(tmp_path: Path, frame: pd.DataFrame) -> None:
-    frame.to_csv(tmp_path / "a.csv", index=False)
-    frame.to_parquet(tmp_path / "a.parquet")
-    for name in ("a.csv", "a.parquet"):
-        assert read_table(tmp_path / name).shape == (4, 6)
+@pytest.mark.parametrize("odd", ["many", pd.Timestamp("2020-01-01"), "2020-01-01"])
+def test_a_cell_that_is_no_number_is_missing_and_said(frame: pd.DataFrame, odd) -> None:
+    """As a file that was fitted on may hold such cells, and each row means the same alone."""
+    schema = TableSchema.of(frame)
+    changed = frame.assign(count=[1, odd, 3, 4])
+    with pytest.warns(UserWarning, match="column 'count' holds numbers, and 1 of its 4 cells"):
+        found = schema.read(changed)
+    expected = schema.read(frame.assign(count=[1, None, 3, 4]))
+    np.testing.assert_array_equal(found.numbers, expected.numbers)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("a.csv", b"", "is empty"),
-        ("a.csv", b"x,y\n", "has a header but no rows"),
-        ("a.csv", b"x,y\n1,2\n1,2,3,4\n", "not a readable CSV"),
-        ("a.csv", b"x\n\xff\xfe\n", "not a readable CSV"),
-        ("a.parquet", b"PAR1 rubbish", "not a readable Parquet"),
-        (None, b"", "there is no file"),
-    ],
-)
-def test_files_that_cannot_be_read(tmp_path: Path, name, content, message: str) -> None:
-    path = tmp_path / (name or "missing.csv")
-    if name:
-        path.write_bytes(content)
-    with pytest.raises(ValueError, match=message):
-        read_table(path)
+@pytest.mark.parametrize("odd", ["?", "-", "n.k."])
+def test_one_odd_cell_does_not_turn_numbers_into_categories(odd: str) -> None:
+    values = np.random.default_rng(0).normal(size=1000)
+    cells = [str(value) for value in values]
+    cells[17] = odd
+    with pytest.warns(
+        UserWarning, match=rf"1 of its 1,000 cells .* such as '{re.escape(odd)}': these count"
+    ):
+        schema = TableSchema.of(pd.DataFrame({"a": cells}))
+    assert schema.columns[0].kind == "number"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = schema.read(pd.DataFrame({"a": cells})).numbers[:, 0]
+    assert np.flatnonzero(np.isnan(found)).tolist() == [17]
+    np.testing.assert_array_equal(np.delete(found, 17), np.delete(values, 17))
+
+
+def test_a_tenth_of_other_cells_makes_categories() -> None:
+    cells = pd.DataFrame({"a": ["1", "2"] * 8 + ["x", "y"]})
+    assert TableSchema.of(cells).columns[0].categories == ("1", "2", "x", "y")
+
+
+def test_few_codes_with_leading_zeros_make_categories_and_it_is_said() -> None:
+    cells = pd.DataFrame({"zip": ["02139"] + ["10001", "94103"] * 10})
+    with pytest.warns(UserWarning, match=r"column 'zip' holds codes .* '02139' \(1 of 21 cells\)"):
+        schema = TableSchema.of(cells)
+    assert schema.columns[0].categories == ("02139", "10001", "94103")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        TableSchema.of(pd.DataFrame({"code": ["01", "02", "A1"]}))
+
+
+def test_dates_are_days_in_every_type() -> None:
+    texts = ["2020-01-01", "2020-01-02 12:00:00", None, "1969-12-31"]
+    moments = pd.to_datetime(pd.Series(texts), format="ISO8601")
+    in_paris = moments.dt.tz_localize("UTC").dt.tz_convert("Europe/Paris")
+    expected = [18262.0, 18263.5, np.nan, -1.0]
+    for fitted in (pd.Series(texts, dtype=object), moments, moments.astype(object), in_paris):
+        schema = TableSchema.of(pd.DataFrame({"day": fitted}))
+        assert schema.columns[0].kind == "date"
+        for column in (pd.Series(texts, dtype=object), moments, moments.astype(object), in_paris):
+            found = schema.read(pd.DataFrame({"day": column})).numbers[:, 0]
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_decimals_are_numbers_and_booleans_beside_missing_ones_too() -> None:
+    frame = pd.DataFrame(
+        {
+            "price": [Decimal("1.10"), Decimal("2"), None],
+            "flag": pd.Series([True, None, False], dtype=object),
+            "word": ["TRUE", "false", ""],
+            "none": [None, None, None],
+        }
+    )
+    schema = TableSchema.of(frame)
+    assert {column.kind for column in schema.columns} == {"number"}
+    np.testing.assert_array_equal(
+        schema.read(frame).numbers,
+        [[1.1, 1, 1, np.nan], [2, np.nan, 0, np.nan], [np.nan, 0, np.nan, np.nan]],
+    )
 
 
 def test_without_scaling_numbers_stay_and_missing_ones_are_the_median() -> None:
@@ -247,19 +296,3 @@ def test_without_scaling_numbers_stay_and_missing_ones_are_the_median() -> None:
     raw = schema.read(frame)
     features = encoder(torch.from_numpy(raw.numbers), torch.from_numpy(raw.codes))
     assert features[:, 0].tolist() == [1.0, 2.0, 40.0, 2.0]
-
-
-def test_a_folder_of_images(tmp_path) -> None:
-    for name in ("2/b.png", "10/a.JPG", "10/.hidden.png", ".git/c.png", "10/notes.txt"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    found = read_table(tmp_path)
-    assert found.to_dict("list") == {"image": ["10/a.JPG", "2/b.png"], "class": [10, 2]}
-    (tmp_path / "10" / "a.JPG").rename(tmp_path / "stray.png")
-    with pytest.raises(ValueError, match=r"beside the folders of the classes, such as stray\.png"):
-        read_table(tmp_path)
-    (tmp_path / "2" / "b.png").unlink()
-    assert read_table(tmp_path).columns.tolist() == ["image"]
-    (tmp_path / "stray.png").unlink()
-    with pytest.raises(ValueError, match=r"holds no images; their names must end in one of \.jpg"):
-        read_table(tmp_path)

@@ -1,6 +1,8 @@
 """Comparisons of methods: baselines unasked, runs kept, nothing shared between train and test."""
 
+from functools import partial
 from pathlib import Path
+from threading import Barrier, Thread
 
 import numpy as np
 import pandas as pd
@@ -8,12 +10,21 @@ import pytest
 
 from echelon.data import make_friedman
 from echelon.experiments import Executor, compare_methods, generated_task, table_task
-from echelon.experiments.jobs import baseline_jobs
+from echelon.experiments.jobs import baseline_jobs, job
+from echelon.experiments.searching import with_validation
 from echelon.runs import read_runs
 from tests.media import mixed_table
 
 QUICK = {"max_epochs": 1, "device": "cpu"}
 HERE = Executor(workers=1)
+
+
+class Nobody(Executor):
+    """Takes jobs and does none of them."""
+
+    def run(self, jobs, folder, *, on_run=None):
+        return []
+
 
 pytestmark = pytest.mark.usefixtures("few_steps")
 
@@ -30,7 +41,8 @@ def test_methods_by_seeds_with_baselines(tmp_path: Path) -> None:
     runs = compare_methods(
         task(), ["corn", "ce"], 2, tmp_path / "runs", parameters=QUICK, executor=HERE
     )
-    names = sorted(place.name.rpartition("-")[0] for place in (tmp_path / "runs").iterdir())
+    places = [place for place in (tmp_path / "runs").iterdir() if place.is_dir()]
+    names = sorted(place.name.rpartition("-")[0] for place in places)
     assert names == [
         "ce-seed0", "ce-seed1", "clm-linear-seed0", "clm-linear-seed1", "constant", "corn-seed0",
         "corn-seed1",
@@ -67,6 +79,94 @@ def test_finished_runs_are_kept_and_others_refused(tmp_path: Path) -> None:
     other = {**QUICK, "max_epochs": 2}
     with pytest.raises(ValueError, match="finished run of ce with parameters"):
         compare_methods(task(), ["ce"], 1, tmp_path, parameters=other, executor=HERE)
+
+
+def test_a_folder_belongs_to_one_comparison(tmp_path: Path) -> None:
+    """Also where nothing has finished yet that could be looked at."""
+    asked = partial(compare_methods, parameters=QUICK, executor=Nobody())
+    asked(task(), ["ce"], 1, tmp_path)
+    asked(task(), ["corn", "sord:temperature=2"], 2, tmp_path)  # methods and seeds may be added
+    asked([task(split_seed=n) for n in range(2)], ["ce"], 1, tmp_path)  # and divisions
+    with pytest.raises(
+        ValueError, match=r"parameters\.max_epochs = 1 instead of 2; choose another"
+    ):
+        compare_methods(
+            task(), ["rps"], 1, tmp_path, parameters={**QUICK, "max_epochs": 2}, executor=Nobody()
+        )
+    with pytest.raises(ValueError, match=r"divisions\.0 = .* instead of"):
+        asked(task(test_share=0.5), ["rps"], 1, tmp_path)
+    with pytest.raises(ValueError, match="threads = 1 instead of 2"):
+        asked(task(), ["rps"], 1, tmp_path, threads=2)
+    (tmp_path / "comparison.json").write_text("{")
+    with pytest.raises(ValueError, match="does not say what the runs of the folder share"):
+        asked(task(), ["ce"], 1, tmp_path)
+
+
+def test_of_two_comparisons_that_start_at_once_one_is_refused(tmp_path: Path) -> None:
+    found = task()
+    start = Barrier(8)
+    outcomes: list[str] = []
+    refused: list[str] = []
+
+    def begin(epochs: int) -> None:
+        start.wait()
+        try:
+            compare_methods(
+                found, ["ce"], 1, tmp_path, parameters={**QUICK, "max_epochs": epochs},
+                executor=Nobody(),
+            )  # fmt: skip
+            outcomes.append(str(epochs))
+        except ValueError as error:
+            refused.append(str(error))
+
+    threads = [Thread(target=begin, args=(1 + i % 4,)) for i in range(8)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert len(outcomes) == 2
+    assert all("max_epochs" in message for message in refused)
+    assert len(set(outcomes)) == 1
+
+
+def test_scored_rows_can_be_found_in_the_source(tmp_path: Path) -> None:
+    data = make_friedman(120, num_classes=3, seed=2)
+    frame = pd.DataFrame(data.features, columns=[f"V{i}" for i in range(10)])
+    made = table_task("made up", frame, data.ranks)
+    cut = with_validation(made, 0.2)
+    for one, part in ((made, "test"), (cut, "valid")):
+        done = job(one, "constant", command="compare", role="baseline", parameters={}, part=part)
+        arrays = done.run().predictions
+        np.testing.assert_array_equal(data.ranks[arrays["row"]], arrays["truth"])
+    assert set(cut.numbers["train"]) | set(cut.numbers["valid"]) == set(made.numbers["train"])
+    pd.testing.assert_frame_equal(
+        frame.iloc[cut.numbers["valid"]].reset_index(drop=True), cut.validation[0]
+    )
+
+
+def test_counts_that_nobody_can_run_are_refused(tmp_path: Path) -> None:
+    for seeds in (10**20, 10_001):
+        with pytest.raises(ValueError, match="seeds must be at least 1 and at most 10,000"):
+            compare_methods(task(), ["ce"], seeds, tmp_path)
+    with pytest.raises(ValueError, match="threads must be at least 1 and at most 1,024"):
+        compare_methods(task(), ["ce"], 1, tmp_path, threads=10**9)
+    with pytest.raises(ValueError, match="max_epochs must be at most"):
+        compare_methods(task(), ["ce"], 1, tmp_path, parameters={"max_epochs": 10**20})
+
+
+def test_settings_are_looked_at_before_anything_runs(tmp_path: Path) -> None:
+    for wrong, message in (
+        ({"device": "tpu"}, "device must be auto, cpu"),
+        ({"recipe": "magic"}, "recipe must be one of"),
+        ({"learning_rate": "fast"}, "learning_rate must be a number"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            compare_methods(task(), ["ce"], 1, tmp_path / "runs", parameters=wrong)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_divisions_of_generated_data_are_told_apart() -> None:
+    assert [generated_task(data_seed=n).split for n in range(2)] == [0, 1]
 
 
 def test_options_of_methods_make_methods_of_their_own(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_one_table_is_balanced_and_divided(tmp_path) -> None:
 
 def test_the_fitted_floor_is_close_to_the_true_one() -> None:
     train, test = make_friedman(20_000, 6, seed=1), make_friedman(20_000, 6, seed=2)
-    from echelon.data.friedman import fitted_probabilities
+    from echelon.datasets.friedman import fitted_probabilities
 
     fitted = fitted_probabilities(train.features, train.ranks, test.features)
     true = test.bayes_probabilities

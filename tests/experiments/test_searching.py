@@ -101,6 +101,37 @@ def test_the_estimate_grows_with_the_work(task) -> None:
         ("methods = 'ce'\n[grid]\nbatch_size = [1]", "must be a list of names"),
         ("metric = 'speed'\n[grid]\nbatch_size = [1]", "metric must be one of"),
         ("[grid", "is not a readable TOML file"),
+        ("grid = 3", "grid must be a table"),
+        ("parameters = 3\n[grid]\nbatch_size = [1]", "parameters must be a table"),
+        ("methods = [3]\n[grid]\nbatch_size = [1]", "methods must be a list of names"),
+        ("methods = [['ce']]\n[grid]\nbatch_size = [1]", "methods must be a list of names"),
+        ("classes = 'a,b'\n[grid]\nbatch_size = [1]", "classes must be a list of names"),
+        ("drop = [1]\n[grid]\nbatch_size = [1]", "drop must be a list of names"),
+        ("data = 3\n[grid]\nbatch_size = [1]", "data must be a text"),
+        ("target = ['a']\n[grid]\nbatch_size = [1]", "target must be a text"),
+        ("metric = 3\n[grid]\nbatch_size = [1]", "metric must be a text"),
+        ("metric = ['mae']\n[grid]\nbatch_size = [1]", "metric must be a text"),
+        ("recipe = true\n[grid]\nbatch_size = [1]", "recipe must be a text"),
+        ("seeds = '3'\n[grid]\nbatch_size = [1]", "seeds must be an integer"),
+        ("seeds = true\n[grid]\nbatch_size = [1]", "seeds must be an integer"),
+        ("test_seeds = 1.5\n[grid]\nbatch_size = [1]", "test_seeds must be an integer"),
+        ("test_seeds = 999999999\n[grid]\nbatch_size = [1]", "at most 10,000"),
+        ("test_share = 'half'\n[grid]\nbatch_size = [1]", "test_share must be a number between"),
+        ("validation_share = 1\n[grid]\nbatch_size = [1]", "validation_share must be a number"),
+        ("[grid]\nbatch_size = [1979-05-27]", "grid.batch_size must be texts, finite numbers"),
+        ("[grid]\nlearning_rate = [nan]", "grid.learning_rate must be texts, finite numbers"),
+        ("[grid]\nrandom_state = [1]", "names 'random_state'"),
+        ("[grid]\nbatch_size = [1]\n[parameters]\nsettings = 3", "settings must be a table"),
+        ("[grid]\nbatch_size = [1]\n[parameters]\nspeed = 3", "parameters.speed is none"),
+        ("[grid]\nbatch_size = [1]\n[parameters]\nclasses = [1]", "parameters.classes is none"),
+        (
+            "[grid]\n"
+            + "\n".join(
+                f"{name} = [{', '.join(['1'] * 100)}]"
+                for name in ("batch_size", "patience", "max_epochs")
+            ),
+            "the grid has 4,000,000 runs",
+        ),
     ],
 )
 def test_wrong_files(tmp_path, text, message) -> None:
@@ -108,3 +139,24 @@ def test_wrong_files(tmp_path, text, message) -> None:
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
         Search.read(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("learning_rate", "fast"), ("learning_rate", True), ("batch_size", 1.5),
+        ("batch_size", [8]), ("max_epochs", "many"), ("weight_decay", "x"), ("patience", "x"),
+        ("settings.average", "x"), ("settings.clip_norm", "x"), ("settings.refit", "yes"),
+        ("settings.warm_up", [1]), ("settings.schedule", 3), ("settings.scaling", [1]),
+        ("metric", "speed"), ("device", "tpu"), ("device", 3), ("recipe", "magic"),
+    ],
+)  # fmt: skip
+def test_values_of_wrong_types_are_refused_before_any_run(task, tmp_path, name, value) -> None:
+    search = Search.of({"grid": {name: [value]}, "methods": ["ce"]})
+    for attempt in (
+        lambda: estimate_seconds(search.jobs(task)),
+        lambda: search_grid(task, search, tmp_path / "search", executor=Executor(workers=1)),
+    ):
+        with pytest.raises(ValueError, match=name.rpartition(".")[2]):
+            attempt()
+    assert not (tmp_path / "search").exists()

@@ -194,3 +194,57 @@ def test_what_is_wrong_is_said(folder, tmp_path) -> None:
     other = write_made_runs(tmp_path / "other", rows=50, seeds=1)
     with pytest.raises(ValueError, match="not tested on the same rows"):
         Comparison.of([*read_runs(folder), *read_runs(other)])
+
+
+def test_a_mixture_of_settings_is_refused_with_the_difference(tmp_path) -> None:
+    first = write_made_runs(tmp_path / "a", rows=60, seeds=1, extra={"parameters": {"recipe": "x"}})
+    other = write_made_runs(tmp_path / "b", rows=60, seeds=2, extra={"parameters": {"recipe": "y"}})
+    runs = [one for one in read_runs(other) if one.config.seed == 1]
+    with pytest.raises(ValueError, match=r"parameters\.recipe = 'x' and 'y'; report them apart"):
+        Comparison.of([*read_runs(first), *runs])
+    with pytest.raises(ValueError, match="is there twice"):
+        Comparison.of([*read_runs(first), *read_runs(first)])
+
+
+def test_a_page_of_a_thousand_classes_shows_groups_of_them(tmp_path) -> None:
+    folder = write_made_runs(tmp_path / "runs", rows=600, num_classes=1000, seeds=1)
+    found = Comparison.of(read_runs(folder))
+    charts = all_charts(found)
+    for name in ("confusion", "class_errors"):
+        assert "1,000 classes are more than the 30" in charts[name].description
+    assert len(charts["confusion"].chart.data) == 900
+    assert sum(charts["confusion"].chart.data["rows"]) == 600
+    frame = charts["class_errors"].chart.data
+    weighted = (frame["MAE"] * frame["rows"]).sum() / 600
+    assert weighted == pytest.approx(found.main_run.metrics["mae"])
+    page = write_page(folder)
+    assert page.stat().st_size < 3_000_000
+    data = json.loads(
+        re.search(r'<script type="application/json"[^>]*>(.*?)</script>', page.read_text(), re.S)[1]
+    )
+    assert {len(row) for row in data["rows"]["probabilities"]} == {30}
+    assert (len(data["groups"]), len(data["classes"])) == (30, 1000)
+    np.testing.assert_allclose(np.sum(data["rows"]["probabilities"], axis=1), 1, atol=5e-3)
+    assert data["groups"][0] == "0 to 33"
+    assert data["group"][33:35] == [0, 1]
+
+
+def test_rows_have_the_numbers_of_their_file(folder, found, tmp_path) -> None:
+    run = found.main_run
+    numbers = 7 * np.arange(len(run.predictions["truth"])) + 3
+    write_run(tmp_path / "run", replace(run, predictions={**run.predictions, "row": numbers}))
+    page = write_page(tmp_path / "run", tmp_path / "page.html").read_text()
+    shown = json.loads(
+        re.search(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.S)[1]
+    )["rows"]["number"]
+    assert set(shown) <= set(numbers.tolist())
+    assert "counted from 0 without the header" in page
+
+
+def test_runs_without_an_error_or_rows_are_refused(found) -> None:
+    run = found.main_run
+    with pytest.raises(ValueError, match="no mae among its metrics"):
+        Comparison.of([replace(run, metrics={"mae": None})])
+    empty = {name: array[:0] for name, array in run.predictions.items()}
+    with pytest.raises(ValueError, match="tested on no rows"):
+        Comparison.of([replace(run, predictions=empty)])

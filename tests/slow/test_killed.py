@@ -14,6 +14,7 @@ from echelon.experiments import Executor, RunsFailed, comparison_jobs, table_tas
 from echelon.runs import read_runs
 from tests.experiments.same_runs import assert_same, found_in
 from tests.experiments.test_execute import Deadly, jobs  # noqa: F401 (a fixture)
+from tests.sockets import is_loopback, listening
 
 
 def start(csv: Path, out: Path, *options: str) -> subprocess.Popen:
@@ -81,6 +82,23 @@ def test_killed_and_started_again_the_results_are_the_same(small_frame, tmp_path
     assert not list(out.glob(".*.partial"))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="finds worker processes through /proc")
+def test_killed_while_its_workers_start_it_leaves_none(small_frame, tmp_path) -> None:
+    csv = tmp_path / "small.csv"
+    small_frame.to_csv(csv, index=False)
+    process = start(csv, tmp_path / "runs", "--workers", "24", "--max-epochs", "20000")
+    deadline = time.monotonic() + 60
+    while not (workers := children(process.pid)):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+    deadline = time.monotonic() + 20  # they import first, and then look
+    while any(Path(f"/proc/{one}").exists() for one in workers):
+        assert time.monotonic() < deadline, "an orphaned worker goes on"
+        time.sleep(0.1)
+
+
 def test_an_interruption_says_how_to_go_on(small_frame, tmp_path) -> None:
     csv = tmp_path / "small.csv"
     small_frame.to_csv(csv, index=False)
@@ -115,7 +133,10 @@ def test_a_ray_cluster_gives_the_same_and_leaves_no_process(small_frame, tmp_pat
     made = comparison_jobs([task], ["ce", "corn"], 2, parameters=parameters)
     Executor(workers=1).run(made, tmp_path / "here")
     before = ray_processes()
-    Executor(workers=2, cluster="local").run(made, tmp_path / "ray")
+    with listening() as addresses:
+        Executor(workers=2, cluster="local").run(made, tmp_path / "ray")
+    assert addresses
+    assert all(is_loopback(one) for one in addresses), addresses
     assert_same(found_in(tmp_path / "ray"), found_in(tmp_path / "here"))
     assert ray_processes() <= before
 

@@ -14,7 +14,7 @@ from echelon import OrdinalClassifier
 from echelon.data import load_digits, make_discs, make_reviews
 from echelon.data.published import read_coursera
 from echelon.evaluation import metrics
-from echelon.training.checkpoints import read_whole
+from echelon.storage.bundle import read_bundle
 
 
 def floor_mae(data) -> float:
@@ -47,7 +47,7 @@ def test_digits_with_the_small_resnet() -> None:
 def test_discs_are_near_their_floor() -> None:
     train, test = make_discs(4000, seed=0), make_discs(3000, seed=1)
     model = OrdinalClassifier(backbone="resnet", max_epochs=12, random_state=0, device="cpu")
-    found = metrics.mae(test.ranks, model.fit(train.pictures, train.ranks).predict(test.pictures))
+    found = metrics.mae(test.ranks, model.fit(train.images, train.ranks).predict(test.images))
     assert found <= 1.05 * floor_mae(test)
 
 
@@ -66,7 +66,7 @@ from echelon import OrdinalClassifier
 from echelon.data import make_discs, make_reviews
 import pandas as pd
 texts, discs = make_reviews(129, num_classes=3), make_discs(129, num_classes=3)
-frame = pd.DataFrame({"text": texts.texts, "picture": list(discs.pictures), "x": texts.scores})
+frame = pd.DataFrame({"text": texts.texts, "picture": list(discs.images), "x": texts.scores})
 model = OrdinalClassifier(
     text="text", image="picture", backbone={"image": "timm:vit_tiny_patch16_224"},
     max_epochs=1, batch_size=32, validation_fraction=0, random_state=3, device="cpu",
@@ -95,7 +95,7 @@ def test_two_processes_train_as_one_on_texts_and_images(tmp_path: Path) -> None:
             env=environment, timeout=300, capture_output=True, text=True,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-3000:]
-    one, _ = read_whole(tmp_path / "one", "echelon_model")
-    two, _ = read_whole(tmp_path / "two", "echelon_model")
+    one = read_bundle(tmp_path / "one", "echelon_model").tensors
+    two = read_bundle(tmp_path / "two", "echelon_model").tensors
     for name, tensor in one.items():
         torch.testing.assert_close(two[name], tensor, rtol=1e-4, atol=1e-5)

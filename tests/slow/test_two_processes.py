@@ -13,7 +13,8 @@ import torch
 import echelon
 from echelon.data import make_friedman
 from echelon.runs import read_runs
-from echelon.training.checkpoints import read_whole
+from echelon.storage.bundle import read_bundle
+from tests.sockets import is_loopback, listening
 
 DDP = """
 import sys
@@ -50,24 +51,26 @@ def test_two_processes_train_as_one(tmp_path: Path, method: str) -> None:
             text=True,
         )
         assert done.returncode == 0, done.stderr[-3000:]
-    one, _ = read_whole(tmp_path / "one", "echelon_model")
-    two, _ = read_whole(tmp_path / "two", "echelon_model")
+    one = read_bundle(tmp_path / "one", "echelon_model").tensors
+    two = read_bundle(tmp_path / "two", "echelon_model").tensors
     for name, tensor in one.items():
         torch.testing.assert_close(two[name], tensor, rtol=1e-5, atol=1e-5)
 
 
 def test_commands_share_each_run_between_two_devices(tmp_path: Path) -> None:
-    """`--devices 2` starts the command again under torchrun; one process speaks and writes."""
+    """`--devices 2` starts the command again; one process speaks and writes, and none is open."""
     data = make_friedman(120, num_classes=3, seed=1)
     table = pd.DataFrame(data.features).assign(rating=data.ranks)
     table.to_csv(tmp_path / "table.csv", index=False)
 
     def run(*arguments: str) -> str:
         command = [sys.executable, "-m", "echelon.cli.main", *arguments, "--devices", "2", "--json"]
-        done = subprocess.run(
-            [*command, "--device", "cpu", "--max-epochs", "2"],
-            cwd=tmp_path, timeout=300, capture_output=True, text=True,
-        )  # fmt: skip
+        with listening() as addresses:
+            done = subprocess.run(
+                [*command, "--device", "cpu", "--max-epochs", "2"],
+                cwd=tmp_path, timeout=300, capture_output=True, text=True,
+            )  # fmt: skip
+        assert all(is_loopback(one) for one in addresses), addresses
         assert done.returncode == 0, done.stderr[-3000:]
         return done.stdout
 
@@ -80,3 +83,14 @@ def test_commands_share_each_run_between_two_devices(tmp_path: Path) -> None:
     assert len(document["runs"]) == len(runs) == 4
     assert {one.environment["processes"] for one in runs} == {2}
     assert json.loads(run(*compare, "--out", "runs")) == document  # kept, and found by both
+
+
+def test_wrong_input_is_one_line_also_from_two_processes(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("a,b\n1,2\n3,4\n")
+    command = [sys.executable, "-m", "echelon.cli.main", "fit", "table.csv", "--target", "c"]
+    done = subprocess.run(
+        [*command, "--out", "m", "--devices", "2"],
+        cwd=tmp_path, timeout=120, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "has no column 'c'" in done.stderr

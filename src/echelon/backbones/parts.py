@@ -81,13 +81,19 @@ def options_by_part(
 
 
 def make_text_backbone(
-    name: str, num_tokens: int, options: Mapping[str, Any], config: Mapping[str, Any] | None
+    name: str,
+    num_tokens: int,
+    options: Mapping[str, Any],
+    config: Mapping[str, Any] | None,
+    fetch: bool,
 ) -> nn.Module:
-    """A network for texts by its name; `config` rebuilds that of a saved model."""
+    """A network for texts by its name; without `fetch`, a pretrained one from `config` alone."""
     try:
         if name == "lstm":
             return LSTM(num_tokens, **options)
-        return PretrainedText.of(name.removeprefix("hf:"), config=config, **options)
+        if not fetch:
+            return PretrainedText.rebuilt(config, **options)
+        return PretrainedText.of(name.removeprefix("hf:"), **options)
     except TypeError as error:
         raise ValueError(f"backbone {name!r} does not take these options: {error}") from None
 

@@ -20,6 +20,49 @@ Pooling = Literal["last", "mean", "max"]
 
 # Left out: on a processor it takes a fifth of a step, and what comes out of a layer is dropped too.
 _ATTENTION_DROPOUT = ("attention_probs_dropout_prob", "attention_dropout")
+
+# Encoders that are read from files and saved with a model. What a saved model says of one is passed
+# on to transformers only under the names below, none of which is a file, an address or code.
+MODEL_TYPES = (
+    "albert", "bert", "big_bird", "camembert", "convbert", "deberta", "deberta-v2", "distilbert",
+    "electra", "ernie", "gpt2", "megatron-bert", "mobilebert", "modernbert", "mpnet", "nomic_bert",
+    "rembert", "roberta", "roberta-prelayernorm", "roformer", "squeezebert", "xlm-roberta",
+    "xlm-roberta-xl",
+)  # fmt: skip
+_CONFIG_FIELDS = {
+    "activation", "activation_function", "attention_bias", "attention_dropout",
+    "attention_head_size", "attention_probs_dropout_prob", "attention_type", "attn_pdrop",
+    "block_size", "bos_token_id", "chunk_size_feed_forward", "cls_token_id", "conv_act",
+    "conv_kernel_size", "dim", "dropout", "embd_pdrop", "embedding_dropout", "embedding_size",
+    "eos_token_id", "global_attn_every_n_layers", "global_rope_theta", "head_dim", "head_ratio",
+    "hidden_act", "hidden_activation", "hidden_dim", "hidden_dropout_prob", "hidden_size",
+    "initializer_cutoff_factor", "initializer_range", "inner_group_num", "input_embedding_size",
+    "intermediate_groups", "intermediate_size", "intra_bottleneck_size", "k_groups",
+    "key_query_shared_bottleneck", "layer_norm_eps", "layer_norm_epsilon", "layer_types", "legacy",
+    "local_attention", "local_rope_theta", "mask_token_id", "max_position_embeddings",
+    "max_relative_positions", "mlp_bias", "mlp_dropout", "n_embd", "n_head", "n_heads", "n_inner",
+    "n_layer", "n_layers", "n_positions", "norm_bias", "norm_eps", "norm_rel_ebd",
+    "normalization_type", "num_attention_heads", "num_feedforward_networks", "num_groups",
+    "num_hidden_groups", "num_hidden_layers", "num_random_blocks", "output_embedding_size",
+    "output_groups", "pad_token_id", "pooler_dropout", "pooler_hidden_act", "pooler_hidden_size",
+    "pos_att_type", "position_biased_input", "position_buckets", "position_embedding_type",
+    "post_attention_groups", "q_groups", "relative_attention", "relative_attention_num_buckets",
+    "reorder_and_upcast_attn", "rescale_embeddings", "resid_pdrop", "rope_parameters",
+    "rotary_value", "scale_attn_by_inverse_layer_idx", "scale_attn_weights", "sep_token_id",
+    "share_att_key", "sinusoidal_pos_embds", "talking_head", "task_type_vocab_size",
+    "trigram_input", "true_hidden_size", "type_vocab_size", "use_bias", "use_bottleneck",
+    "use_bottleneck_attention", "use_task_id", "v_groups", "vocab_size",
+}  # fmt: skip
+# Fields of transformers that say nothing of the states of an encoder: left out, and not missed.
+_WITHOUT_EFFECT = re.compile(
+    r"_name_or_path|architectures|(torch_)?dtype|(id2|num_)?label.*|transformers_version|"
+    r"(classifier|summary|sparse|decoder)_.*|(qa|seq_classif)_dropout|problem_type|return_dict|"
+    r"output_(attentions|hidden_states)|use_cache|tie_word_embeddings|task_specific_params|"
+    r"gradient_checkpointing|deterministic_flash_attn|reference_compile|repad_logits_with_grad"
+)
+_BY_WAY_OF_CODE = re.compile(r"auto_map|.*(quantiz|kernel(?!_size)|remote|custom|attn_impl).*")
+_LARGEST_NUMBER = 2**24
+_MOST_LAYERS = 1000
 _LAYER = re.compile(r"\.(?:layers?|h|blocks?)\.(\d+)\.")  # in names of parameters
 
 
@@ -148,42 +191,49 @@ class PretrainedText(nn.Module):
             encoder.requires_grad_(False)
 
     @classmethod
-    def of(
-        cls,
-        name: str,
-        *,
-        config: Mapping[str, Any] | None = None,
-        **options: Any,
-    ) -> "PretrainedText":
-        """The encoder of a model's name or folder; from a configuration alone, its shape."""
+    def of(cls, name: str, **options: Any) -> "PretrainedText":
+        """The encoder of a model's name or folder, for a fit; it never brings code of its own."""
         transformers = require("transformers", "pretrained text encoders")
-        if config is not None:
-            described = dict(config)
-            made = transformers.AutoConfig.for_model(str(described.pop("model_type")), **described)
-            encoder = transformers.AutoModel.from_config(made, attn_implementation="eager")
-        else:
-            try:
-                found = transformers.AutoConfig.from_pretrained(name)
-                for one in _ATTENTION_DROPOUT:
-                    if hasattr(found, one):
-                        setattr(found, one, 0.0)
-                with _without_bars():
-                    encoder = transformers.AutoModel.from_pretrained(
-                        name, config=found, attn_implementation="eager"
-                    ).float()
-            except (OSError, ValueError) as error:
-                reason = str(error).strip().split("\n")[0]
-                raise ValueError(
-                    f"there is no encoder 'hf:{name}': {reason}; give the name of a model that "
-                    f"can be reached, or a folder with its files"
-                ) from None
+        try:
+            found = transformers.AutoConfig.from_pretrained(name, trust_remote_code=False)
+            _require_type(found.model_type)
+            for one in _ATTENTION_DROPOUT:
+                if hasattr(found, one):
+                    setattr(found, one, 0.0)
+            _require_described(found)
+            with _without_bars():
+                encoder = transformers.AutoModel.from_pretrained(
+                    name, config=found, attn_implementation="eager", trust_remote_code=False
+                ).float()
+        except (OSError, ValueError) as error:
+            reason = str(error).strip().split("\n")[0]
+            raise ValueError(
+                f"there is no encoder 'hf:{name}': {reason}; give the name of a model that "
+                f"can be reached, or a folder with its files"
+            ) from None
+        return cls(encoder, **options)
+
+    @classmethod
+    def rebuilt(cls, config: Mapping[str, Any] | None, **options: Any) -> "PretrainedText":
+        """The encoder that a configuration alone describes, with random weights, for a saved model.
+
+        Parameters
+        ----------
+        config : mapping
+            What :meth:`config_document` gave; it may come from anywhere, and is not trusted.
+        **options
+            As for the class.
+        """
+        transformers = require("transformers", "pretrained text encoders")
+        made = _config_of(config)
+        encoder = transformers.AutoModel.from_config(
+            made, attn_implementation="eager", trust_remote_code=False
+        )
         return cls(encoder, **options)
 
     def config_document(self) -> dict[str, Any]:
-        """What :meth:`of` rebuilds the encoder from."""
-        config: Any = self.encoder.config
-        found: dict[str, Any] = json.loads(config.to_json_string(use_diff=True))
-        return found | {"model_type": config.model_type}
+        """What :meth:`rebuilt` makes the encoder from."""
+        return _describe(self.encoder.config)
 
     def train(self, mode: bool = True) -> "PretrainedText":
         """As always, but a frozen encoder has no dropout."""
@@ -195,9 +245,16 @@ class PretrainedText(nn.Module):
     def encode(self, tokens: Tensor) -> Tensor:
         """Pooled states (n, out) of ids (n, longest), -1 behind the end."""
         inside = tokens >= 0
-        states: Tensor = self.encoder(
-            input_ids=tokens.clamp(min=0), attention_mask=inside.long()
-        ).last_hidden_state  # (n, longest, out)
+        try:
+            states: Tensor = self.encoder(
+                input_ids=tokens.clamp(min=0), attention_mask=inside.long()
+            ).last_hidden_state  # (n, longest, out)
+        except IndexError:
+            raise ValueError(
+                f"the encoder does not know some tokens of its tokenizer, or takes fewer than the "
+                f"{tokens.shape[1]} of a text; give a smaller max_tokens, or the tokenizer that "
+                f"belongs to it"
+            ) from None
         if self.pooling == "cls":
             return states[:, 0]
         kept = inside.unsqueeze(-1).to(states.dtype)
@@ -219,6 +276,64 @@ class PretrainedText(nn.Module):
             * self.layer_decay ** (top - depths.get(name, 0 if "embedding" in name else top))
             for name in names
         }
+
+
+def _describe(config: Any) -> dict[str, Any]:
+    """The fields of a configuration of transformers that shape its encoder."""
+    found: dict[str, Any] = json.loads(config.to_json_string(use_diff=True))
+    kept = {name: value for name, value in found.items() if name in _CONFIG_FIELDS}
+    return kept | {"model_type": config.model_type}
+
+
+def _require_described(config: Any) -> None:
+    """Raise, before a fit, where a saved model could not say all that the encoder is."""
+    whole, kept = config.to_dict(), _config_of(_describe(config)).to_dict()
+    for name, value in kept.items():
+        if not _WITHOUT_EFFECT.fullmatch(name) and whole.get(name, value) != value:
+            raise ValueError(
+                f"its configuration has {name} = {whole[name]!r}, which cannot be saved"
+            )
+
+
+def _config_of(described: Any) -> Any:
+    """A configuration of transformers from a description that is not trusted."""
+    if not isinstance(described, Mapping):
+        raise ValueError("the configuration of the text encoder is missing")
+    kind = described.get("model_type")
+    _require_type(kind)
+    fields = {}
+    for name, value in described.items():
+        if _BY_WAY_OF_CODE.fullmatch(name):
+            raise ValueError(f"the configuration of a text encoder must not have {name!r}")
+        if name in _CONFIG_FIELDS:
+            fields[name] = _plain(name, value)
+        elif isinstance(value, Mapping) and not _WITHOUT_EFFECT.fullmatch(name):
+            raise ValueError(f"the configuration of a text encoder must not hold another, {name!r}")
+    transformers = require("transformers", "pretrained text encoders")
+    return transformers.AutoConfig.for_model(kind, **fields)
+
+
+def _require_type(kind: Any) -> None:
+    if not isinstance(kind, str) or kind not in MODEL_TYPES:
+        raise ValueError(
+            f"a text encoder must be of one of the types {', '.join(MODEL_TYPES)}; got {kind!r}"
+        )
+
+
+def _plain(name: str, value: Any, depth: int = 0) -> Any:
+    """A number, a word, or a few of them, none of them large; an error otherwise."""
+    limit = _MOST_LAYERS if "layer" in name else _LARGEST_NUMBER
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, (int, float)) and abs(value) <= limit:
+        return value
+    if isinstance(value, str) and re.fullmatch(r"[\w.|+-]{0,64}", value, re.ASCII):
+        return value
+    if isinstance(value, list) and len(value) <= _MOST_LAYERS and not depth:
+        return [_plain(name, one, 1) for one in value]
+    if isinstance(value, dict) and name == "rope_parameters" and len(value) <= 16 and depth < 2:
+        return {str(key): _plain(name, one, depth + 1) for key, one in value.items()}
+    raise ValueError(f"the configuration of a text encoder cannot have {name} = {value!r:.80}")
 
 
 @contextmanager

@@ -1,15 +1,29 @@
 """Networks for pictures: pixels (n, 3, h, w) of whole numbers 0..255 in, features (n, out) out."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from echelon.extras import require
 
+# What may be said of a network of timm, in a fit and in a saved model. None of it names a file, an
+# address or code, as `checkpoint_path`, `pretrained_cfg` and others of timm's do.
+TIMM_OPTIONS = (
+    "attn_drop_rate", "base_width", "cardinality", "channels", "class_token", "depth",
+    "depths", "dims", "drop_block_rate", "drop_path_rate", "drop_rate", "embed_dim", "embed_dims",
+    "global_pool", "img_size", "init_values", "layers", "mlp_ratio", "mlp_ratios", "num_heads",
+    "output_stride", "patch_drop_rate", "patch_size", "pos_drop_rate", "proj_drop_rate", "qkv_bias",
+    "stem_width", "window_size",
+)  # fmt: skip
+_POOLINGS = ("avg", "max", "avgmax", "catavgmax", "token")
+_LARGEST_OPTION = 65_536
+_LONGEST_OPTION = 64  # numbers in a list
 _NARROW = 16  # channels of a layer, twice as many as torch's defect has been seen with
 
 
@@ -120,7 +134,7 @@ class TimmBackbone(nn.Module):
     fetch : bool
         Whether named weights are fetched; a saved model brings its own.
     options
-        Whatever ``timm.create_model`` takes.
+        Some of what ``timm.create_model`` takes: those of `TIMM_OPTIONS`.
     """
 
     def __init__(
@@ -135,16 +149,13 @@ class TimmBackbone(nn.Module):
     ) -> None:
         super().__init__()
         timm = require("timm", "networks of timm")
+        _require_known(timm, name, options)
         named = "." in name and weights is None and fetch
         self.pixels = Pixels(mean, std)
         try:
             network: Any = timm.create_model(name, pretrained=named, num_classes=0, **options)
         except RuntimeError as error:
-            close = timm.list_models(f"*{name.split('.')[0][:5]}*")[:5]
-            raise ValueError(
-                f"timm cannot make {name!r}: {str(error).splitlines()[0]}"
-                + (f"; near it are {', '.join(close)}" if close else "")
-            ) from None
+            raise ValueError(f"timm cannot make {name!r}: {str(error).splitlines()[0]}") from None
         if weights is not None and fetch:
             network.load_state_dict(_read_weights(Path(weights), network))
         self.network: nn.Module = network
@@ -157,6 +168,37 @@ class TimmBackbone(nn.Module):
         scaled = self.pixels(pixels)
         features: Tensor = self.network(_channels_last(scaled) if self.channels_last else scaled)
         return features
+
+
+def _require_known(timm: Any, name: str, options: Mapping[str, Any]) -> None:
+    """Raise for a name or an option by which timm would look beyond itself."""
+    architecture, _, tag = name.partition(".")
+    if not timm.is_model(architecture) or not re.fullmatch(r"\w*", tag, re.ASCII):
+        start = re.sub(r"\W.*", "", architecture)[:5]
+        close = timm.list_models(f"*{start}*")[:5] if start else []
+        raise ValueError(
+            f"timm cannot make {name!r}: it has no network of that name"
+            + (f"; near it are {', '.join(close)}" if close else "")
+        )
+    for option, value in options.items():
+        if option not in TIMM_OPTIONS:
+            raise ValueError(
+                f"a network of timm does not take the option {option!r}; those that it may take "
+                f"are: {', '.join(TIMM_OPTIONS)}"
+            )
+        if not _is_plain(option, value):
+            raise ValueError(
+                f"{option} must be a number of at most {_LARGEST_OPTION:,}, or a short list of "
+                f"them (global_pool: one of {', '.join(_POOLINGS)}); got {value!r}"
+            )
+
+
+def _is_plain(option: str, value: Any) -> bool:
+    if option == "global_pool":
+        return isinstance(value, str) and value in _POOLINGS
+    if isinstance(value, (list, tuple)):
+        return len(value) <= _LONGEST_OPTION and all(_is_plain(option, one) for one in value)
+    return isinstance(value, (int, float, np.number)) and bool(abs(value) <= _LARGEST_OPTION)
 
 
 def _may_lie_channels_last(network: nn.Module) -> bool:

@@ -1,6 +1,7 @@
 """The commands about several runs of one's own data: ``compare``, ``grid`` and ``report``."""
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,17 +16,19 @@ from echelon.cli.launching import (
     Threads,
     Workers,
     going_on,
-    is_first_process,
     say_time,
     share_devices,
 )
 from echelon.cli.reading import (
     backbone_options,
+    image_column,
     read_rows,
     split_names,
-    typed_classes,
 )
+from echelon.cli.writing import is_standard_output, require_folder, require_page_file
+from echelon.processes import is_first_process
 
+_MOST_SPLITS = 1000
 SHOWN = ("mae", "rmse", "accuracy", "quadratic_weighted_kappa", "ranked_probability_score")
 
 
@@ -82,8 +85,10 @@ def compare(
 
     names = split_names(methods)
     check_methods(names, seeds)
-    if splits < 1:
-        raise ValueError(f"splits must be at least 1; got {splits}")
+    if not 1 <= splits <= _MOST_SPLITS:
+        raise ValueError(f"splits must be at least 1 and at most {_MOST_SPLITS:,}; got {splits}")
+    if not dry_run:
+        require_folder(out)
     if data == "fireman" and not Path(data).exists():
         tasks = [generated_task(data_seed=number) for number in range(splits)]
     else:
@@ -138,18 +143,21 @@ def read_tasks(
     image_folder: Path | None = None,
 ) -> list[Any]:
     """A table of the user's, divided at random as often as asked."""
+    from echelon.data.labels import typed_labels
     from echelon.experiments import table_task
 
     if target is None:
         raise ValueError("--target is needed: the column to predict")
+    image = image_column(path, image, image_folder)
     special = [name for name in (target, group) if name is not None]
     frame = read_rows(path, [*special, *drop], text, image, image_folder)
+    labels, named = typed_labels(frame[target], list(map(str, classes)) if classes else None)
     return [
         table_task(
             path.name,
             frame.drop(columns=list({*special, *drop})),
-            frame[target],
-            classes=typed_classes(list(classes), frame[target]) if classes else None,
+            labels,
+            classes=named,
             groups=None if group is None else frame[group].to_numpy(),
             test_share=test_share,
             split_seed=number,
@@ -183,12 +191,14 @@ def grid(
     """
     share_devices(devices)
     from echelon.experiments import Executor, Search, search_grid
-    from echelon.experiments.comparing import refuse_strangers
+    from echelon.experiments.comparing import claim
     from echelon.experiments.jobs import baseline_jobs
     from echelon.experiments.searching import final_jobs, with_validation
     from echelon.training.progress import run_bar
 
     search = Search.read(config)
+    if not dry_run:
+        require_folder(out)
     task = with_validation(_searched_task(search, data), search.validation_share)
     jobs = search.jobs(task, threads)
     if dry_run:
@@ -211,7 +221,7 @@ def grid(
         return
     jobs = baseline_jobs(task, search.test_seeds, command="grid", parameters={}, threads=threads)
     jobs += final_jobs(task, choices, search.test_seeds, command="grid", threads=threads)
-    refuse_strangers(jobs, out)
+    claim(jobs, out, search.document())
     with going_on(), run_bar(len(jobs), shown=is_first_process() and not as_json) as report:
         runs = executor.run(jobs, out, on_run=report)
     if as_json:
@@ -256,7 +266,11 @@ def _searched_task(search: Any, data: Path | None) -> Any:
 def report(
     folder: Annotated[Path, typer.Argument(help="What `compare` or `evaluate --out` wrote.")],
     out: Annotated[
-        Path | None, typer.Option(help="The page to write; report.html in the folder without it.")
+        Path | None,
+        typer.Option(
+            help="The page to write, an HTML file, or - for the standard output; report.html in "
+            "the folder without it."
+        ),
     ] = None,
     charts: Annotated[
         Path | None, typer.Option(help="Also write every chart to this folder.")
@@ -268,11 +282,26 @@ def report(
 
     Example: echelon report runs --charts figures --image png
     """
-    from echelon.report import write_charts, write_page
+    from echelon.report import page_text, write_charts, write_page
 
-    page = write_page(folder, out)
+    page = out or folder / "report.html"
+    is_shown = is_standard_output(page)
+    if is_shown and as_json:
+        raise ValueError("--json and --out - cannot both have the standard output; leave one out")
+    if out is not None:
+        require_page_file(out)
+    if charts is not None:
+        require_folder(charts)
+    if is_shown:
+        print(page_text(folder))
+    else:
+        write_page(folder, out)
     images = [] if charts is None else write_charts(folder, charts, image)
     if as_json:
         print(json.dumps({"page": str(page), "charts": [str(one) for one in images]}))
         return
-    print(f"wrote {page}" + (f" and {len(images)} charts in {charts}" if images else ""))
+    said = ([] if is_shown else [str(page)]) + (
+        [f"{len(images)} charts in {charts}"] if images else []
+    )
+    if said:
+        print(f"wrote {' and '.join(said)}", file=sys.stderr if is_shown else sys.stdout)

@@ -4,11 +4,20 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from echelon.processes import together
+
+_MOST_DEVICES = 64
+_GRACE_SECONDS = 5.0  # that the others have to say what went wrong, and to end
+_LOOK_SECONDS = 0.05
 
 Workers = Annotated[
     int | None, typer.Option(help="Runs at once; as many as there are cores without it.")
@@ -20,7 +29,9 @@ Cluster = Annotated[
 ]
 Devices = Annotated[
     int | None,
-    typer.Option(help="Train each single run on so many devices, with a process for each."),
+    typer.Option(
+        help="Train each single run on so many devices of this machine, with a process for each."
+    ),
 ]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Say how many runs it is and how long they take here.")
@@ -28,22 +39,73 @@ DryRun = Annotated[
 
 
 def share_devices(devices: int | None) -> None:
-    """Start this command again under torchrun with a process for each device, and end with it."""
+    """Start this command again with a process for each device, and end with them."""
     if devices is None or "WORLD_SIZE" in os.environ:  # already started so
         return
-    if devices < 1:
-        raise ValueError(f"devices must be at least 1; got {devices}")
+    if not 1 <= devices <= _MOST_DEVICES:
+        raise ValueError(
+            f"--devices must be from 1 to {_MOST_DEVICES}, the devices of one machine; got "
+            f"{devices}: for several machines start echelon under torchrun"
+        )
     if devices == 1:
         return
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    command += ["--nproc-per-node", str(devices), "-m", "echelon.cli.main", *sys.argv[1:]]
-    environment = {"OMP_NUM_THREADS": "1", **os.environ}
-    raise typer.Exit(subprocess.run(command, env=environment).returncode)
+    command = [sys.executable, "-m", "echelon.cli.main", *sys.argv[1:]]
+    raise typer.Exit(_run_together(command, devices))
 
 
-def is_first_process() -> bool:
-    """Whether this process speaks and writes for all that torchrun started."""
-    return os.environ.get("RANK", "0") == "0"
+def _run_together(command: list[str], count: int) -> int:
+    """Run a command in several processes that find each other; how the first that failed ended.
+
+    All meet the same wrong input, so that one line is enough: only the first process is heard, and
+    another one's last words where it fails alone.
+    """
+    with tempfile.TemporaryDirectory(prefix="echelon-") as folder:
+        started: list[subprocess.Popen[bytes]] = []
+        words = [Path(folder) / f"{number}.txt" for number in range(count)]
+        try:
+            for number in range(count):
+                told = together(number, count, str(Path(folder) / "rendezvous"))
+                environment = {"OMP_NUM_THREADS": "1", **os.environ, **told}
+                with open(words[number], "wb") as heard:
+                    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": heard}
+                    own = {} if number == 0 else quiet
+                    started.append(subprocess.Popen(command, env=environment, **own))
+            code, speaker = _first_failure(started)
+        finally:
+            _end(started)
+        if speaker:
+            last = words[speaker].read_text(errors="replace").strip().rpartition("\n")[2]
+            print(last or f"echelon: process {speaker} ended with {code}", file=sys.stderr)
+        return code if code >= 0 else 128 - code
+
+
+def _first_failure(started: list["subprocess.Popen[bytes]"]) -> tuple[int, int]:
+    """The code that the processes end with, and who must speak for them; 0 has spoken itself."""
+    deadline = None
+    while True:
+        codes = [one.poll() for one in started]
+        if codes[0]:
+            return codes[0], 0
+        if all(code == 0 for code in codes):
+            return 0, 0
+        failed = next((number for number, code in enumerate(codes) if code), None)
+        if failed is not None:
+            deadline = deadline or time.monotonic() + _GRACE_SECONDS
+            if time.monotonic() > deadline:
+                return codes[failed] or 1, failed
+        time.sleep(_LOOK_SECONDS)
+
+
+def _end(started: list["subprocess.Popen[bytes]"]) -> None:
+    for one in started:
+        if one.poll() is None:
+            one.terminate()
+    for one in started:
+        try:
+            one.wait(_GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            one.kill()
+            one.wait()
 
 
 @contextmanager

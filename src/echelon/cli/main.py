@@ -6,35 +6,87 @@ on standard output is one document.
 """
 
 import os
+import signal
 import sys
-import warnings
-from typing import TextIO
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, NoReturn
 
 from echelon.cli import comparisons, models, reproductions  # noqa: F401 (they add their commands)
 from echelon.cli.app import app
-from echelon.cli.launching import is_first_process
+from echelon.processes import LAUNCHER, is_first_process, leave_with, world_size
+from echelon.terminal import one_line, speak_plainly
+
+_TRACEBACK = "ECHELON_TRACEBACK"
 
 
 def main() -> None:
     """Run a command; the entry point of the program."""
-    warnings.showwarning = _show_warning
+    if LAUNCHER in os.environ:
+        leave_with(int(os.environ[LAUNCHER]))
     if not is_first_process():
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (until the process ends)
+    speak_plainly()
     try:
-        app(standalone_mode=True)
+        with _ending_in_order():
+            code = app(standalone_mode=False)
     except ValueError as error:
-        _fail(str(error), 2)
+        _fail(error, 2)
     except (OSError, RuntimeError) as error:
-        _fail(str(error), 1)
-    except SystemExit as end:
-        if not end.code:
-            _leave_together()
-        raise
+        _fail(error, 1)
+    except MemoryError as error:
+        _fail(f"there is not enough memory for this: {error}; try fewer rows or workers", 1)
+    except Exception as error:
+        if hasattr(error, "format_message"):  # of the parser, for an option that it cannot read
+            _refuse(error)
+        if os.environ.get(_TRACEBACK):
+            raise
+        named = f"{type(error).__name__}: {error}"
+        _fail(f"a fault of echelon itself ({named}); {_TRACEBACK}=1 shows where it arose", 1)
+    if code:
+        sys.exit(code)
+    _leave_together()
+
+
+def _refuse(error: Any) -> NoReturn:
+    """End with what the parser says: one line, or the help where nothing was asked."""
+    if len(sys.argv) < 2:
+        error.show()
+        sys.exit(error.exit_code)
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "echelon"
+    _fail(f"{error.format_message().rstrip('.')}; see `{command} --help`", error.exit_code)
+
+
+@contextmanager
+def _ending_in_order() -> Iterator[None]:
+    """Let SIGTERM end the program as an error does, so that nothing half written stays behind.
+
+    A second one ends it at once. Of processes that wait for each other, as those of torchrun do,
+    none could be ended so: they may wait where no signal is heard.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    is_alone = world_size() == 1
+    if not is_main or not is_alone or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+
+    def end(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _leave_together() -> None:
-    """Leave without tearing down the connections of torchrun: who is last meets closed ones."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    """Leave without tearing down the connections of processes: who is last meets closed ones."""
+    if world_size() == 1:
         return
     from torch import distributed
 
@@ -45,20 +97,9 @@ def _leave_together() -> None:
         os._exit(0)
 
 
-def _fail(message: str, code: int) -> None:
-    print(f"echelon: {' '.join(message.split())}", file=sys.stderr)
+def _fail(reason: Any, code: int) -> NoReturn:
+    print(f"echelon: {one_line(reason) or type(reason).__name__}", file=sys.stderr)
     sys.exit(code)
-
-
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    print(f"echelon: warning: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The commands about one model: ``fit``, ``predict``, ``evaluate``, ``export`` and ``methods``."""
 
 import json
-import os
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,21 +20,34 @@ from echelon.cli.app import (
     TextColumn,
     app,
 )
-from echelon.cli.launching import Devices, is_first_process, share_devices
+from echelon.cli.launching import Devices, share_devices
 from echelon.cli.reading import (
     backbone_options,
     held_out_rows,
+    image_column,
     locate_images,
     parts,
     plain,
     read_decision,
     read_rows,
+    read_weights,
     remove_checkpoints,
     require_column,
+    require_images,
     split_names,
-    typed_classes,
     without_broken_images,
 )
+from echelon.cli.writing import (
+    is_standard_output,
+    refuse_inputs,
+    require_graph_file,
+    require_model_file,
+    require_run_folder,
+    require_table_file,
+    save_model,
+    written_table,
+)
+from echelon.processes import is_first_process
 
 
 @app.command()
@@ -89,24 +102,28 @@ def fit(
     Example: echelon fit reviews.csv --target Rating --text Review --backbone lstm --out m.echelon
     """
     share_devices(devices)
-    from echelon.data.labels import Labels
+    from echelon.data.labels import Labels, typed_labels
     from echelon.estimators import OrdinalClassifier
     from echelon.evaluation.calibration import require_kind
+    from echelon.training.devices import check_device
 
-    if not out.parent.is_dir():
-        raise ValueError(f"the folder {out.parent} does not exist")
+    check_device(device)
+    require_model_file(out, data, image_folder, decision)
     if calibrate is not None:
         require_kind(calibrate)
     dropped = split_names(drop)
     special = [name for name in (target, weight, group) if name is not None]
+    image = image_column(data, image, image_folder)
     frame = read_rows(data, [*special, *dropped], text, image, image_folder)
+    if image is not None:
+        refuse_inputs(out, frame[image])
     frame, skipped = without_broken_images(frame, image, on_broken)
     if not len(frame):
         raise ValueError(f"none of the {skipped:,} images can be read")
     features = frame.drop(columns=list({*special, *dropped}))
-    given = typed_classes(split_names(classes), frame[target]) if classes else None
+    labels, given = typed_labels(frame[target], split_names(classes) if classes else None)
     # Of all rows, as a class may be among the held-out ones alone.
-    known = Labels.of(frame[target], given).classes.tolist()
+    known = Labels.of(labels, given).classes.tolist()
     kept = {
         name: share
         for name, share in (("calibrate", 0.1 if calibrate else None), ("conformal", conformal))
@@ -114,7 +131,7 @@ def fit(
     }
     groups = None if group is None else frame[group].to_numpy()
     masks = held_out_rows(
-        features, frame[target], known, list(kept.values()), groups, seed, text=text, image=image
+        features, labels, known, list(kept.values()), groups, seed, text=text, image=image
     )
     rows, held = masks[-1], dict(zip(kept, masks[:-1], strict=True))
     checkpoints = out.with_name(f"{out.name}.checkpoints")
@@ -134,26 +151,27 @@ def fit(
         checkpoint_dir=checkpoints if resume else None,
         verbose=0 if as_json or not is_first_process() else 1,
     )
-    weights = None if weight is None else frame[weight].to_numpy()
+    weights = read_weights(frame, weight)
 
     def weights_of(mask: Any) -> Any:
         return None if weights is None else weights[mask]
 
     model.fit(
         features[rows],
-        frame[target][rows],
+        labels[rows],
         sample_weight=weights_of(rows),
         groups=None if groups is None else groups[rows],
     )
     for name, mask in held.items():
-        kept_rows = features[mask], frame[target][mask]
+        kept_rows = features[mask], labels[mask]
         if name == "calibrate":
             model.calibrate(*kept_rows, kind=calibrate, sample_weight=weights_of(mask))  # type: ignore[arg-type]
         else:
             model.conformalize(*kept_rows, sample_weight=weights_of(mask))
-    model.save(out)
-    if resume and is_first_process():
-        remove_checkpoints(checkpoints)
+    if is_first_process():
+        save_model(model, out, checkpoints if checkpoints.is_dir() else None)
+        if resume:
+            remove_checkpoints(checkpoints)
     summary = {
         "model": str(out),
         "rows": len(frame),
@@ -182,7 +200,13 @@ def fit(
 def predict(
     model: Model,
     data: Data,
-    out: Annotated[Path, typer.Option(help="The CSV file to write.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="The file to write: CSV, or Parquet where it ends in .parquet; - is the standard "
+            "output."
+        ),
+    ],
     decision: Decision = None,
     image_folder: ImageFolder = None,
     on_broken: OnBroken = "raise",
@@ -190,6 +214,14 @@ def predict(
         float | None,
         typer.Option(help="Add intervals that contain the truth with this probability."),
     ] = None,
+    formula_safe: Annotated[
+        bool,
+        typer.Option(
+            "--formula-safe",
+            help="Put an apostrophe before labels and file names that a spreadsheet would run as a "
+            "formula: those that begin with = + - @.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Predict label and probabilities of every row, a part of the file at a time.
@@ -199,54 +231,73 @@ def predict(
     such as those whose images cannot be read, are empty in the output.
 
     Example: echelon predict wine.echelon new.csv --out predictions.csv
+
+    Example: echelon predict wine.echelon new.csv --out - | head
     """
     import pandas as pd
 
     from echelon.bundle import load
+    from echelon.data.columns import gathered_remarks
 
+    is_shown = is_standard_output(out)
+    if is_shown and as_json:
+        raise ValueError("--json and --out - cannot both have the standard output; leave one out")
+    require_table_file(out, model, data, decision)
     fitted = load(model)
+    require_images(fitted, model, data, image_folder)
     columns = [f"probability_{label}" for label in fitted.classes_.tolist()]
     chosen = read_decision(decision)
     if coverage is None and fitted.conformal_ is not None:
         coverage = 0.9
     image = fitted.image_column
     given = ["prediction", *(("lower", "upper") if coverage is not None else ())]
+    names = [*([image] if image is not None and data.is_dir() else []), *given, *columns]
     rows = skipped = 0
-    partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
-    try:
-        with open(partial, "w", newline="", encoding="utf-8") as stream:
-            for one in parts(data, fitted.media_columns):
-                part = one.reset_index(drop=True)  # a Parquet file may bring rows of one name
-                located = locate_images(part, image, data, image_folder)
-                readable, unread = without_broken_images(located, image, on_broken)
-                table = pd.DataFrame(columns=given + columns)
-                if len(readable):
-                    curve = fitted.predict_curve(readable)
-                    if on_broken == "raise":
-                        fitted.refuse_undefined(curve, readable, first_row=rows + 1)
-                    probabilities = curve.probabilities.double().cpu().numpy()
-                    table = pd.DataFrame(probabilities, columns=columns, index=readable.index)
-                    table.insert(0, "prediction", fitted.label(curve, chosen))
-                if len(readable) and coverage is not None:
-                    ends = fitted.interval_ranks(probabilities, coverage)
-                    for i, name in enumerate(("lower", "upper")):
-                        table.insert(1 + i, name, fitted.labels_.from_ranks(ends[:, i]))
-                        table[name] = table[name].where(table["prediction"].notna(), None)
-                if unread:  # as objects, labels that are whole numbers stay such beside empty cells
-                    table = table.astype(dict.fromkeys(given, object)).reindex(part.index)
-                if data.is_dir():
-                    table.insert(0, image, part[image])
-                skipped += unread
-                table.to_csv(stream, index=False, header=rows == 0, float_format="%.6g")
-                rows += len(part)
-        os.replace(partial, out)
-    finally:
-        partial.unlink(missing_ok=True)
+    types = _column_types(fitted, given)
+    with (
+        gathered_remarks() as remarks,
+        written_table(out, names, types, short=columns, safe=formula_safe) as write,
+    ):
+        for one in parts(data):
+            part = one.reset_index(drop=True)  # a Parquet file may bring rows of one name
+            located = locate_images(part, image, data, image_folder)
+            if image is not None and image in located:
+                refuse_inputs(out, located[image])
+            readable, unread = without_broken_images(located, image, on_broken)
+            table = pd.DataFrame(columns=given + columns)
+            if len(readable):
+                curve = fitted.predict_curve(readable)
+                if on_broken == "raise":
+                    fitted.refuse_undefined(curve, readable, first_row=rows + 1)
+                probabilities = curve.probabilities.double().cpu().numpy()
+                table = pd.DataFrame(probabilities, columns=columns, index=readable.index)
+                table.insert(0, "prediction", fitted.label(curve, chosen))
+            if len(readable) and coverage is not None:
+                ends = fitted.interval_ranks(probabilities, coverage)
+                for i, name in enumerate(("lower", "upper")):
+                    table.insert(1 + i, name, fitted.labels_.from_ranks(ends[:, i]))
+                    table[name] = table[name].where(table["prediction"].notna(), None)
+            if unread:  # as objects, labels that are whole numbers stay such beside empty cells
+                table = table.astype(dict.fromkeys(given, object)).reindex(part.index)
+            if data.is_dir():
+                table.insert(0, image, part[image])
+            skipped += unread
+            write(table)
+            rows += len(part)
+    remarks.say()
     if as_json:
         print(json.dumps({"predictions": str(out), "rows": rows, "skipped": skipped}))
     else:
         unread_note = f", {skipped:,} of them empty: their images cannot be read" if skipped else ""
-        print(f"wrote {out}: {rows:,} rows{unread_note}")
+        said = f"wrote {out}: {rows:,} rows{unread_note}"
+        print(said, file=sys.stderr if is_shown else sys.stdout)
+
+
+def _column_types(fitted: Any, labels: list[str]) -> dict[str, str]:
+    """What Parquet calls the types of the columns that hold no probabilities."""
+    kind = {"b": "bool", "i": "int64", "u": "uint64", "f": "float64"}
+    own = kind.get(fitted.classes_.dtype.kind, "string")
+    return {**dict.fromkeys(labels, own), fitted.image_column: "string"}
 
 
 @app.command()
@@ -269,18 +320,21 @@ def evaluate(
     import numpy as np
 
     from echelon.bundle import load
-    from echelon.data.tables import read_table
+    from echelon.data.files import read_table
     from echelon.evaluation import metrics
     from echelon.runs import Run, RunConfig, row_cells, write_run
 
+    if out is not None:
+        require_run_folder(out)
     fitted = load(model)
-    frame = read_table(data, as_text=fitted.media_columns)
+    require_images(fitted, model, data, image_folder)
+    frame = read_table(data).reset_index(drop=True)
     require_column(frame, target, data)
     frame = locate_images(frame, fitted.image_column, data, image_folder)
     frame, skipped = without_broken_images(frame, fitted.image_column, on_broken)
     if not len(frame):
         raise ValueError(f"none of the {skipped:,} images can be read")
-    truth = fitted.labels_.to_ranks(frame[target])
+    truth = fitted.labels_.to_ranks(fitted.labels_.read_cells(frame[target]))
     curve = fitted.predict_curve(frame.drop(columns=[target]))
     predicted = curve.label(fitted.decision_rule(read_decision(decision))).cpu().numpy()
     probabilities = curve.probabilities.double().cpu().numpy()
@@ -295,6 +349,7 @@ def evaluate(
             details={"model": str(model), "target": target, "decision": decision},
         )
         arrays = {
+            "row": frame.index.to_numpy(dtype=np.int64),
             "truth": truth,
             "prediction": predicted,
             "probabilities": probabilities.astype(np.float32),
@@ -325,6 +380,7 @@ def export(
     """
     from echelon.bundle import load
 
+    require_graph_file(onnx, model)
     load(model).export_onnx(onnx)
     print(json.dumps({"onnx": str(onnx)}) if as_json else f"wrote {onnx}")
 

@@ -1,36 +1,17 @@
 """From what stands on the command line to tables and values, with errors that name both."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 CHUNK_ROWS = 100_000
-_WHOLE_FILE = 50_000_000  # bytes up to which a CSV file is read at once, with all its checks
 
 
-def parts(path: Path, as_text: Sequence[str] = ()) -> Iterator[Any]:
-    """The rows of a file as frames of limited size; cells of some columns are left as they are."""
-    from echelon.data.tables import read_csv, read_table, require_pyarrow
+def parts(path: Path) -> Iterator[Any]:
+    """The rows of a file as frames of limited size, their cells as they stand in the file."""
+    from echelon.data.files import read_chunks
 
-    if not path.is_file() or (not _is_parquet(path) and path.stat().st_size < _WHOLE_FILE):
-        yield read_table(path, as_text=as_text)
-        return
-    if not _is_parquet(path):
-        yield from read_csv(path, as_text, CHUNK_ROWS)
-        return
-    require_pyarrow()
-    import pyarrow.parquet
-
-    try:
-        opened = pyarrow.parquet.ParquetFile(path)
-    except Exception as error:
-        raise ValueError(f"{path} is not a readable Parquet file: {error}") from None
-    for batch in opened.iter_batches(CHUNK_ROWS):
-        yield batch.to_pandas()
-
-
-def _is_parquet(path: Path) -> bool:
-    return path.suffix.lower() in (".parquet", ".pq")
+    return read_chunks(path, CHUNK_ROWS)
 
 
 def require_column(frame: Any, name: str, path: Path) -> None:
@@ -53,24 +34,6 @@ def backbone_options(backbone: str | None, frozen: bool) -> dict[str, Any] | Non
             f"--frozen is for pretrained text encoders, --backbone hf:NAME; got {backbone!r}"
         )
     return {"frozen": True}
-
-
-def typed_classes(classes: list[str], column: Any) -> list[Any]:
-    """Classes from the command line in the type that the column has."""
-    import pandas as pd
-
-    if pd.api.types.is_bool_dtype(column.dtype):
-        return [text.lower() in ("true", "1", "yes") for text in classes]
-    try:
-        if pd.api.types.is_integer_dtype(column.dtype):
-            return [int(text) for text in classes]
-        if pd.api.types.is_float_dtype(column.dtype):
-            return [float(text) for text in classes]
-    except ValueError:
-        raise ValueError(
-            f"--classes must be numbers, as the column {column.name!r} is; got {plain(classes)}"
-        ) from None
-    return list(classes)
 
 
 def remove_checkpoints(folder: Path) -> None:
@@ -107,20 +70,59 @@ def read_decision(text: str | None) -> Any:
         raise ValueError(f"{path} is not a matrix of costs: {error}") from None
 
 
+def image_column(data: Path, named: str | None, folder: Path | None = None) -> str | None:
+    """The column that holds images: the one that was named, or that of a folder of images."""
+    column = "image" if named is None and data.is_dir() else named
+    if folder is not None and column is None:
+        raise ValueError(
+            f"--image-folder says where the images of a column are, and none was named; add "
+            f"--image COLUMN, or leave out --image-folder {folder}"
+        )
+    return column
+
+
+def require_images(fitted: Any, model: Path, data: Path, folder: Path | None) -> None:
+    """Raise where images are given to a model that takes none."""
+    if fitted.image_column is None and (data.is_dir() or folder is not None):
+        what = f"{data} is a folder of them" if data.is_dir() else f"--image-folder is {folder}"
+        raise ValueError(
+            f"{model} was fitted without images, and {what}; give a table with its columns: "
+            f"{plain([column.name for column in fitted.schema_.columns])}"
+        )
+
+
 def read_rows(
     path: Path, apart: list[str], text: str | None, image: str | None, image_folder: Path | None
 ) -> Any:
-    """A table with whole paths of its images; `apart` are the columns that are no features."""
-    from echelon.data.tables import read_table
+    """A table with whole paths of its images, and numbers and dates in the columns of such.
+
+    `apart` are the columns that are no features; their cells stay as they stand in the file.
+    """
+    from echelon.data.columns import settled
+    from echelon.data.files import read_table
 
     media = [name for name in (text, image) if name is not None]
-    frame = read_table(path, as_text=media)
+    frame = read_table(path)
     for name in (*apart, *media):
         require_column(frame, name, path)
     for name in media:
         if name in apart:
             raise ValueError(f"the column {name!r} cannot be both a text or image and left out")
+    frame = settled(frame, apart=[*apart, *media])
     return locate_images(frame, image, path, image_folder)
+
+
+def read_weights(frame: Any, name: str | None) -> Any:
+    """The weights of the rows, (n,), or None without a column of them."""
+    if name is None:
+        return None
+    from echelon.data.columns import Column, Remarks, numbers_of
+
+    remarks = Remarks()
+    weights = numbers_of(frame[name], Column(name), remarks)
+    if remarks.unread:
+        raise ValueError(f"weights must be numbers: {remarks.sentence()}")
+    return weights
 
 
 def locate_images(frame: Any, column: str | None, data: Path, folder: Path | None) -> Any:
@@ -170,6 +172,7 @@ def held_out_rows(
     """Masks of rows for each share and, last, for the rest; groups and twins stay together."""
     import numpy as np
 
+    from echelon.data.columns import gathered_remarks
     from echelon.data.labels import Labels
     from echelon.data.splits import hold_out
     from echelon.data.tables import TableSchema
@@ -177,7 +180,8 @@ def held_out_rows(
     if any(not 0 < share < 1 for share in shares) or sum(shares) >= 1:
         raise ValueError(f"held-out shares must lie between 0 and 1 and leave rows; got {shares}")
     ranks = Labels.of(target, classes).to_ranks(target)
-    table = TableSchema.of(features, text=text, image=image).read(features)
+    with gathered_remarks():  # the fit says them
+        table = TableSchema.of(features, text=text, image=image).read(features)
     generator = np.random.default_rng([seed, len(ranks)])
     rest = np.ones(len(ranks), dtype=bool)
     masks = []

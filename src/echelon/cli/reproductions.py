@@ -1,9 +1,8 @@
 """The command ``reproduce``: the experiments of the CORN paper, and its tables."""
 
 import json
-import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,11 +15,13 @@ from echelon.cli.launching import (
     Threads,
     Workers,
     going_on,
-    is_first_process,
     say_time,
     share_devices,
 )
 from echelon.cli.reading import backbone_options, split_names
+from echelon.cli.writing import require_folder
+from echelon.processes import is_first_process
+from echelon.storage.atomic import write_text
 
 
 @app.command()
@@ -91,6 +92,8 @@ def reproduce(
         recipe=recipe or ("paper" if is_fireman else "default"), batches=batches, methods=names,
         seeds=seeds, search=grid, max_epochs=max_epochs, threads=threads,
     )  # fmt: skip
+    if not dry_run:
+        require_folder(out)
     task = experiment.task()
     searched = experiment.search
     jobs = experiment.jobs(task) + ([] if searched is None else searched.jobs(task, threads))
@@ -104,19 +107,10 @@ def reproduce(
         **Comparison.of(runs).document(),
     }
     if is_first_process():
-        _write_json(out / "results.json", document)
+        write_text(out / "results.json", json.dumps(document, indent=1) + "\n")
         write_tables(paper_tables([Result.of(document)]), out / "tables")
     if as_json:
         print(json.dumps(document))
         return
     show_comparison(runs, out, as_json=False)
     print(f"the paper's tables, beside the published figures, are in {out / 'tables'}")
-
-
-def _write_json(path: Path, document: Any) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        partial.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)

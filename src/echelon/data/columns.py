@@ -1,79 +1,323 @@
 """Columns: what kind each is, and from their cells to arrays.
 
-Numbers and categories are told apart by what a column holds. Texts and images are never guessed: a
-column of strings is a category until its owner says otherwise, as only the owner knows whether
-"red" is a value or a sentence.
+Numbers, dates and categories are told apart by what most cells of a column are, by the rules in
+:mod:`echelon.data.cells`. Texts and images are never guessed: a column of strings is a category
+until its owner says otherwise, as only the owner knows whether "red" is a value or a sentence.
 """
 
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from echelon.data.cells import (
+    MICROSECONDS_A_DAY,
+    ODD_BLANKS,
+    days_of,
+    is_code,
+    name_of,
+    number_of,
+    numbers_of_texts,
+    refuse_types,
+)
 from echelon.data.texts import plain_text
 
-Kind = Literal["number", "category", "text", "image"]
+Kind = Literal["number", "date", "category", "text", "image"]
 
-KINDS: tuple[Kind, ...] = ("number", "category", "text", "image")
+KINDS: tuple[Kind, ...] = ("number", "date", "category", "text", "image")
 MAX_CATEGORIES = 64  # of one column; rarer ones share the code of the unknown
 UNKNOWN = 0  # code of a category that is missing, rare, or was never seen
+
+_MOST = 0.9  # of the cells that are not missing, which decide what a column is
+_EXAMPLES = 3
+_READERS: dict[str, Callable[[Any], float | None]] = {"number": number_of, "date": days_of}
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: `kind` is "number" (booleans too), "category", "text" or "image"."""
+    """A column of a table, and what its cells are read as.
+
+    `kind` is "number" (booleans too), "date" (a number of days), "category", "text" or "image".
+    """
 
     name: str
     kind: Kind = "number"
     categories: tuple[str, ...] = ()
 
 
-def decide_column(name: str, column: "pd.Series[Any]") -> Column:
-    """Whether a column of training rows holds numbers or categories, and which."""
-    dtype = column.dtype
-    if pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype):
-        raise ValueError(
-            f"column {name!r} holds dates, which have no scale of their own; replace it by numbers "
-            f"such as the year, the month or the days since an event, or drop it"
-        )
-    if isinstance(dtype, pd.CategoricalDtype):
-        values = dtype.categories.astype(str).tolist()
-        present = set(column.dropna().astype(str))
-        known = tuple(v for v in values if v in present)[:MAX_CATEGORIES]
-        return Column(name, "category", known)
-    if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_numeric_dtype(dtype):
-        if pd.api.types.is_complex_dtype(dtype):
-            raise ValueError(f"column {name!r} holds complex numbers; Complex data not supported")
-        return Column(name)
-    texts = column.dropna().map(_category_name)
-    by_frequency = texts.value_counts()
-    frequent = by_frequency.index[:MAX_CATEGORIES]
-    return Column(name, "category", tuple(sorted(frequent)))
+# ---- what is said about cells --------------------------------------------------------------------
 
 
-def numbers_of(column: "pd.Series[Any]") -> NDArray[Any]:
-    """The cells of a column of numbers, (n,), NaN where missing."""
-    if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        raise ValueError(f"column {column.name!r} held numbers in training and now holds dates")
+@dataclass(frozen=True)
+class Remark:
+    """How many cells it is about, of how many that are not missing, and some of them."""
+
+    count: int
+    total: int
+    examples: tuple[str, ...]
+
+    @classmethod
+    def of(cls, cells: Iterable[Any], count: int, total: int) -> "Remark":
+        """About cells, each of which may occur several times."""
+        shown = dict.fromkeys(repr(str(cell)) for cell in cells)
+        return cls(count, total, tuple(shown)[:_EXAMPLES])
+
+    def with_others(self, other: "Remark") -> "Remark":
+        """About the cells of both."""
+        examples = tuple(dict.fromkeys((*self.examples, *other.examples)))[:_EXAMPLES]
+        return Remark(self.count + other.count, self.total + other.total, examples)
+
+
+@dataclass
+class Remarks:
+    """What was done with cells that are not what their column is, to be said in one sentence.
+
+    `unread` is by the name and the kind of a column, `codes` by its name.
+    """
+
+    unread: dict[tuple[str, Kind], Remark] = field(default_factory=dict)
+    codes: dict[str, Remark] = field(default_factory=dict)
+
+    def add(self, other: "Remarks") -> None:
+        """Take over what was said of other rows of the same table."""
+        for column, remark in other.unread.items():
+            before = self.unread.get(column)
+            self.unread[column] = remark if before is None else before.with_others(remark)
+        for name, remark in other.codes.items():
+            earlier = self.codes.get(name)
+            self.codes[name] = remark if earlier is None else earlier.with_others(remark)
+
+    def sentence(self) -> str:
+        """All of it."""
+        said = [
+            f"column {name!r} holds {kind}s, and {one.count:,} of its {one.total:,} cells that are "
+            f"not empty hold something else, such as {', '.join(one.examples)}: these count as "
+            f"missing"
+            for (name, kind), one in self.unread.items()
+        ]
+        said += [
+            f"column {name!r} holds codes with leading zeros, such as {', '.join(one.examples)} "
+            f"({one.count:,} of {one.total:,} cells), so that all its cells are categories"
+            for name, one in self.codes.items()
+        ]
+        return "; ".join(said)
+
+    def say(self) -> None:
+        """Warn, or leave it to whoever gathers the remarks of several chunks."""
+        if not self.unread and not self.codes:
+            return
+        gathering = _GATHERED.get()
+        if gathering is None:
+            warnings.warn(self.sentence(), stacklevel=2)
+        else:
+            gathering.add(self)
+
+
+_GATHERED: ContextVar[Remarks | None] = ContextVar("gathered", default=None)
+
+
+@contextmanager
+def gathered_remarks() -> Iterator[Remarks]:
+    """Gather what would be said about cells; who gathers says it, once, or not at all."""
+    remarks = Remarks()
+    token = _GATHERED.set(remarks)
     try:
-        numbers = pd.to_numeric(column).to_numpy(dtype=np.float64, na_value=np.nan)
-    except (TypeError, ValueError):
-        wrong = column[pd.to_numeric(column, errors="coerce").isna() & column.notna()].iloc[0]
-        raise ValueError(
-            f"column {column.name!r} held numbers in training and now holds {wrong!r}; remove it "
-            f"or leave the cell empty"
-        ) from None
-    refuse_infinities(numbers, f"column {column.name!r}")
+        yield remarks
+    finally:
+        _GATHERED.reset(token)
+
+
+# ---- deciding ------------------------------------------------------------------------------------
+
+
+def decide_column(name: str, column: "pd.Series[Any]", remarks: Remarks) -> Column:
+    """Whether a column of training rows holds numbers, dates or categories, and which.
+
+    It holds numbers, or dates, where at least 90 % of the cells that are not missing are such;
+    the others then count as missing. One code with a leading zero makes all of them categories.
+    """
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        occurring = column.cat.remove_unused_categories().cat.categories
+        named = dict.fromkeys(map(name_of, occurring))
+        known = tuple(one for one in named if one is not None)
+        return Column(name, "category", known[:MAX_CATEGORIES])
+    kind = _kind_of_dtype(column.dtype, name)
+    if kind is not None:
+        return Column(name, kind)
+    cells = _cells(column)
+    counts = np.ones(len(cells), dtype=np.int64)
+    if _all_texts(cells):
+        places, cells = pd.factorize(cells)
+        counts = np.bincount(places, minlength=len(cells))
+    codes = np.array([is_code(cell) for cell in cells], dtype=bool)
+    candidates: tuple[Kind, ...] = () if codes.any() else ("number", "date")
+    for kind in candidates:
+        values = _read_all(cells, kind)
+        wrong = np.array([value is None for value in values], dtype=bool)
+        blank = np.array([value is not None and value != value for value in values], dtype=bool)
+        if counts[wrong].sum() <= (1 - _MOST) * counts[~blank].sum():
+            odd = np.array([isinstance(c, str) and c.strip() in ODD_BLANKS for c in cells], bool)
+            rest = wrong | odd
+            if rest.any():
+                total = int(counts[~blank | odd].sum())
+                remarks.unread[name, kind] = Remark.of(cells[rest], int(counts[rest].sum()), total)
+            return Column(name, kind)
+    names = pd.Series([name_of(cell) for cell in cells], dtype=object)
+    by_frequency = (
+        pd.Series(counts).groupby(names).sum().sort_values(ascending=False, kind="stable")
+    )
+    if codes.any() and counts[codes].sum() < by_frequency.sum() / 2:
+        count = int(counts[codes].sum())
+        remarks.codes[name] = Remark.of(cells[codes], count, int(by_frequency.sum()))
+    return Column(name, "category", tuple(sorted(by_frequency.index[:MAX_CATEGORIES])))
+
+
+def _read_all(cells: NDArray[Any], kind: Kind) -> Any:
+    """The value of each cell as a number or a date, None where it is none."""
+    quick = numbers_of_texts(cells) if kind == "number" and _all_texts(cells) else None
+    return quick if quick is not None else list(map(_READERS[kind], cells))
+
+
+def settled(table: pd.DataFrame, *, apart: Sequence[str] = ()) -> pd.DataFrame:
+    """A table whose columns of numbers and dates have the types of such, decided on all its rows.
+
+    Columns that are set `apart` stay as they are. What cells lose by it is said in a warning.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"size": ["1.5", "2", ""], "code": ["01", "02", "A1"]})
+    >>> settled(table)["size"].tolist(), settled(table)["code"].tolist()
+    ([1.5, 2.0, nan], ['01', '02', 'A1'])
+    """
+    refuse_twins(table)
+    remarks = Remarks()
+    found: pd.DataFrame = table.copy(deep=False)
+    for name in table:
+        column = table[name]
+        if name in apart or not _has_objects(column):
+            continue
+        decided = decide_column(str(name), column, remarks)
+        if decided.kind in _READERS:
+            values = _values_of(column, decided, Remarks())
+            found[name] = values if decided.kind == "number" else _moments(values)
+    remarks.say()
+    return found
+
+
+def _moments(days: NDArray[np.float64]) -> NDArray[Any]:
+    missing = np.isnan(days)
+    moments = np.round(np.where(missing, 0, days) * MICROSECONDS_A_DAY).astype(np.int64)
+    found = moments.astype("datetime64[us]")
+    found[missing] = np.datetime64("NaT")
+    return found
+
+
+def refuse_twins(table: pd.DataFrame) -> None:
+    """Raise where two columns have one name."""
+    if table.columns.duplicated().any():
+        twice = table.columns[table.columns.duplicated()].tolist()
+        raise ValueError(f"the table has several columns named {twice[0]!r}; rename them")
+
+
+def _has_objects(column: "pd.Series[Any]") -> bool:
+    """Whether cells have no type in common but that of objects or strings."""
+    return pd.api.types.is_object_dtype(column.dtype) or isinstance(column.dtype, pd.StringDtype)
+
+
+def _kind_of_dtype(dtype: Any, name: str) -> Kind | None:
+    """What all cells of a type are; None for strings and objects, which are looked at singly."""
+    if pd.api.types.is_complex_dtype(dtype):
+        refuse_types({complex}, name)
+    if pd.api.types.is_timedelta64_dtype(dtype):
+        refuse_types({np.timedelta64}, name)
+    if pd.api.types.is_datetime64_any_dtype(dtype):
+        return "date"
+    if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_numeric_dtype(dtype):
+        return "number"
+    return None
+
+
+def _cells(column: "pd.Series[Any]") -> NDArray[Any]:
+    """Cells as objects, (n,), none of a type that has no meaning."""
+    cells = column.to_numpy(dtype=object)
+    refuse_types(set(map(type, cells)), str(column.name))
+    return cells
+
+
+def _all_texts(cells: NDArray[Any]) -> bool:
+    return set(map(type, cells)) == {str}
+
+
+# ---- reading -------------------------------------------------------------------------------------
+
+
+def numbers_of(column: "pd.Series[Any]", known: Column, remarks: Remarks) -> NDArray[Any]:
+    """The cells of a column of numbers or dates, (n,), NaN where missing or of another kind."""
+    numbers = _values_of(column, known, remarks)
+    refuse_infinities(numbers, f"column {known.name!r}")
     return numbers
+
+
+def _values_of(column: "pd.Series[Any]", known: Column, remarks: Remarks) -> NDArray[np.float64]:
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        column = column.astype(object)
+    elif (kind := _kind_of_dtype(dtype, known.name)) == known.kind:
+        if kind == "date":
+            return _days_of_moments(column)
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    cells = _cells(column)
+    values = _read_all(cells, known.kind)
+    numbers = np.array(values, dtype=np.float64)  # None becomes NaN
+    if isinstance(values, list) and None in values:
+        wrong = [cell for cell, value in zip(cells, values, strict=True) if value is None]
+        total = len(wrong) + int(np.isfinite(numbers).sum())
+        remarks.unread[known.name, known.kind] = Remark.of(wrong, len(wrong), total)
+    return numbers
+
+
+def _days_of_moments(column: "pd.Series[Any]") -> NDArray[np.float64]:
+    if getattr(column.dtype, "tz", None) is not None:
+        column = column.dt.tz_convert(None)
+    moments = column.to_numpy().astype("datetime64[us]")
+    days = moments.astype(np.int64).astype(np.float64) / MICROSECONDS_A_DAY
+    days[np.isnat(moments)] = np.nan
+    return days
+
+
+def names_of(column: "pd.Series[Any]") -> NDArray[Any]:
+    """The names of the cells of a column of categories, (n,), None where missing."""
+    if _has_objects(column):
+        cells = _cells(column)
+        if not _all_texts(cells):  # 1, 1.0 and True are equal, and have names of their own
+            return _objects([name_of(cell) for cell in cells])
+        places, distinct = pd.factorize(cells)
+    else:
+        _kind_of_dtype(column.dtype, str(column.name))
+        places, distinct = pd.factorize(column)  # type: ignore[assignment]
+    names = _objects([*(name_of(one) for one in distinct), None])
+    taken: NDArray[Any] = names[places]  # the place of what is missing is -1
+    return taken
+
+
+def _objects(values: list[Any]) -> NDArray[Any]:
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found
 
 
 def codes_of(column: "pd.Series[Any]", known: Column) -> NDArray[np.int64]:
     """The cells of a column of categories as codes, (n,)."""
-    texts = column.astype(object).map(_category_name, na_action="ignore")
     # get_indexer gives -1 for missing and unknown, which becomes UNKNOWN
-    places = pd.Index(known.categories).get_indexer(pd.Index(texts))
+    places = pd.Index(known.categories, dtype=object).get_indexer(
+        pd.Index(names_of(column), dtype=object)
+    )
     return np.asarray(places, dtype=np.int64) + 1
 
 
@@ -117,11 +361,6 @@ def as_array(table: Any) -> NDArray[Any]:
         )
     if array.dtype.kind == "c":
         raise ValueError("Complex data not supported")
-    if array.dtype.kind == "O":
-        try:
-            return array.astype(np.float64)
-        except (TypeError, ValueError):
-            return array
     return array
 
 
@@ -156,12 +395,9 @@ def single_column(table: Any, name: str) -> Any:
 
 
 def array_of_numbers(array: NDArray[Any]) -> NDArray[Any]:
-    """An array whose columns are all numbers, without a copy where that is possible."""
+    """An array of numbers, without a copy where that is possible."""
     dtype = np.float32 if array.dtype == np.float32 else np.float64
-    try:
-        numbers = np.ascontiguousarray(array, dtype=dtype)
-    except (TypeError, ValueError):
-        raise ValueError("a column that held numbers in training now holds text") from None
+    numbers = np.ascontiguousarray(array, dtype=dtype)
     refuse_infinities(numbers, "X")
     return numbers
 
@@ -179,11 +415,3 @@ def refuse_infinities(numbers: NDArray[Any], where: str) -> None:
 def stack(columns: list[NDArray[Any]], rows: int, dtype: Any) -> NDArray[Any]:
     """Columns side by side, (rows, columns), also where there are none."""
     return np.stack(columns, axis=1) if columns else np.zeros((rows, 0), dtype=dtype)
-
-
-def _category_name(value: Any) -> str:
-    if isinstance(value, (dict, list, set, tuple)):
-        raise TypeError(
-            f"a cell holds a {type(value).__name__}; argument must be a string or a number"
-        )
-    return str(value)

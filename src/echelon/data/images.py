@@ -5,17 +5,22 @@ The rules:
 - A picture is turned as its EXIF orientation says, and becomes RGB with 8 bits: greyscale is
   repeated (16 bits are scaled down), CMYK is converted, transparency lies on white, of an
   animation the first frame counts.
-- A file that is missing, no picture, cut short, or has more than 80 million pixels is broken.
-  A broken picture raises an error that names it; with ``on_broken="skip"`` a fit leaves its row
-  out, and says how many there were.
+- A file is opened as JPEG, PNG, GIF, BMP, TIFF, WebP or PPM (PGM, PBM), whatever its name ends in,
+  and as nothing else: other formats of Pillow start other programs.
+- A file that is missing, no regular file (a pipe, a device), no picture, cut short, or has more
+  than 80 million pixels or more than 65,500 on a side is broken; its size is looked at before
+  anything is decoded. A broken picture raises an error that names it; with ``on_broken="skip"`` a
+  fit leaves its row out, and says how many there were.
 - Pixels leave here as whole numbers 0..255; a network scales them itself, so that an exported
   graph takes them as they are.
 """
 
 import math
 import os
+import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -26,15 +31,23 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from echelon.extras import require
+from echelon.storage.regular import NotRegularError, open_regular
 
+FORMATS = ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP", "PPM")  # by their names in Pillow
 MAX_PIXELS = 80_000_000  # below what makes Pillow itself warn
+MAX_SIDE = 65_500  # as of JPEG; every row of a picture takes memory of its own
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 _TOP_16 = 65_535
 _MEASURED = 32  # pictures that decide on a size
 _LARGEST_SMALL = 64  # pixels a side up to which pictures are taken as they are
 _KEPT_BYTES = 512 * 2**20  # of decoded pictures that are kept between epochs
+_LARGEST_RESIZED = 4096  # pixels a side of what a network sees
+_BAND_PIXELS = 2**22  # that are converted at once
+_LARGE_PIXELS = 2**24  # of a picture that is opened while no other large one is
 _RESAMPLING = ("nearest", "bilinear", "bicubic", "lanczos")
+
+_one_large_picture = threading.Lock()
 
 OnBroken = Literal["raise", "skip"]
 
@@ -74,6 +87,22 @@ class PictureSettings:
     std: tuple[float, ...] = (0.25, 0.25, 0.25)
 
     def __post_init__(self) -> None:
+        for name, least in (("resize", 1), ("crop", 1), ("pad", 0)):
+            value = getattr(self, name)
+            is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+            if not is_whole or not least <= value <= _LARGEST_RESIZED:
+                raise ValueError(
+                    f"{name} must be a whole number from {least} to {_LARGEST_RESIZED:,}; got "
+                    f"{value!r}"
+                )
+        for name in ("mean", "std"):
+            value = getattr(self, name)
+            if not (
+                isinstance(value, (tuple, list))
+                and len(value) == 3
+                and all(isinstance(x, (int, float, np.number)) and math.isfinite(x) for x in value)
+            ):
+                raise ValueError(f"{name} must be three numbers; got {value!r}")
         if not 1 <= self.crop <= self.resize + 2 * self.pad:
             raise ValueError(
                 f"crop must lie between 1 and resize + 2 * pad = {self.resize + 2 * self.pad}; "
@@ -161,7 +190,7 @@ def open_picture(cell: Any) -> Any:
         Arrays of floats run from 0 to 1, those of whole numbers from 0 to 255.
     """
     require("PIL", "images")
-    from PIL import Image, ImageOps
+    from PIL import Image, ImageOps, UnidentifiedImageError
 
     if isinstance(cell, np.ndarray):
         return _of_array(cell)
@@ -170,10 +199,19 @@ def open_picture(cell: Any) -> Any:
             return _to_rgb(ImageOps.exif_transpose(_loaded(cell, cell)))
         if not isinstance(cell, (str, os.PathLike)):  # a number would be an open file's
             raise BrokenImageError(f"image {_named(cell)} is no path, array or picture")
-        with open(cell, "rb") as stream, Image.open(stream) as opened:
-            return _to_rgb(ImageOps.exif_transpose(_loaded(opened, cell)))
+        with open_regular(cell) as stream, Image.open(stream, formats=FORMATS) as opened:
+            is_large = opened.width * opened.height > _LARGE_PIXELS
+            with _one_large_picture if is_large else nullcontext():
+                ImageOps.exif_transpose(_loaded(opened, cell), in_place=True)
+                return _to_rgb(opened)
     except BrokenImageError:
         raise
+    except NotRegularError as error:
+        raise BrokenImageError(f"image {error}") from None
+    except UnidentifiedImageError:
+        raise BrokenImageError(
+            f"image {_named(cell)} cannot be read: it is none of {', '.join(FORMATS)}"
+        ) from None
     except FileNotFoundError:
         raise BrokenImageError(f"there is no image {_named(cell)}") from None
     except Image.DecompressionBombError as error:
@@ -183,6 +221,11 @@ def open_picture(cell: Any) -> Any:
 
 
 def _loaded(opened: Any, cell: Any) -> Any:
+    if max(opened.size) > MAX_SIDE:
+        raise BrokenImageError(
+            f"image {_named(cell)} has {opened.width} x {opened.height} pixels, more than "
+            f"{MAX_SIDE:,} on a side; cut it, or make it smaller"
+        )
     if opened.width * opened.height > MAX_PIXELS:
         raise BrokenImageError(
             f"image {_named(cell)} has {opened.width} x {opened.height} pixels, more than "
@@ -197,6 +240,21 @@ def _named(cell: Any) -> str:
 
 
 def _to_rgb(picture: Any) -> Any:
+    """A picture as RGB, converted a band at a time: large ones exist in few copies."""
+    from PIL import Image
+
+    if picture.mode == "RGB" and "transparency" not in picture.info:
+        return picture.copy()  # which no longer needs the file
+    converted = Image.new("RGB", picture.size)
+    height = max(1, _BAND_PIXELS // max(1, picture.width))
+    for top in range(0, picture.height, height):
+        bottom = min(top + height, picture.height)
+        band = picture.crop((0, top, picture.width, bottom))
+        converted.paste(_band_to_rgb(band), (0, top))
+    return converted
+
+
+def _band_to_rgb(picture: Any) -> Any:
     from PIL import Image
 
     if picture.mode == "F":

@@ -4,14 +4,18 @@ Invariant: `classes` are in rank order, and every label of a column is one of th
 never guessed for strings: an alphabetical one would be wrong without anybody noticing.
 """
 
+import datetime as dt
 import warnings
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
+
+from echelon.data.cells import MISSING_NAMES, is_code, is_missing, number_of
 
 _SHOWN = 8
 
@@ -63,8 +67,8 @@ class Labels:
         if values.dtype.kind not in "biuf":
             found = pd.unique(pd.Series(values)).tolist()
             raise ValueError(
-                f"labels are strings, whose order is not known: say it with classes=[...], the "
-                f"lowest first; found {_listed(found)}"
+                f"labels are strings, whose order is not known: say it with classes=[...] "
+                f"(--classes on the command line), the lowest first; found {_listed(found)}"
             )
         found = np.unique(values)
         if found.dtype.kind == "f":
@@ -83,14 +87,137 @@ class Labels:
             wrong = pd.unique(pd.Series(values)[unknown]).tolist()
             raise ValueError(
                 f"label {wrong[0]!r} in y is not in classes {_listed(self.classes.tolist())}; add "
-                f"it to `classes` or remove those {int(unknown.sum())} rows"
+                f"it to the classes or remove those {int(unknown.sum())} rows"
             )
         return np.asarray(ranks, dtype=np.int64)
+
+    def read_cells(self, column: "pd.Series[Any]") -> "pd.Series[Any]":
+        """The labels of a column of a file, whose cells may be strings, in the type of the classes.
+
+        A string that names a class is that class; another one stays as it is, for :meth:`to_ranks`
+        to refuse, and one that stands for nothing is missing.
+
+        Examples
+        --------
+        >>> column = pd.Series(["2", "1.0", "high"], dtype=object)
+        >>> Labels(np.array([1, 2])).read_cells(column).tolist()
+        [2, 1, 'high']
+        """
+        if not _has_strings(column):
+            return column
+        kind = "string" if self.classes.dtype.kind == "O" else _KINDS[self.classes.dtype.kind]
+        given = set(map(str, self.classes.tolist()))
+        cells = [_label(cell, kind, given) for cell in column]
+        labels: pd.Series[Any] = pd.Series(cells, dtype=object, name=column.name)
+        return labels if kind == "string" else labels.infer_objects()
 
     def from_ranks(self, ranks: NDArray[np.integer[Any]]) -> NDArray[Any]:
         """Labels of ranks."""
         labels: NDArray[Any] = self.classes[ranks]
         return labels
+
+
+def typed_labels(
+    column: "pd.Series[Any]", classes: Sequence[str] | None = None
+) -> "tuple[pd.Series[Any], list[Any] | None]":
+    """The labels of a column of a file, and the classes that were named for it, in one type.
+
+    Cells that are strings are whole numbers, numbers, booleans or strings if all of them are; codes
+    with leading zeros are strings. Whatever is named among the classes is a label, also ``"NA"``.
+
+    Parameters
+    ----------
+    column : Series of n cells
+    classes : sequence of str, optional
+        As they were named, the lowest first.
+
+    Examples
+    --------
+    >>> typed_labels(pd.Series(["2", "1"]), ["1", "2"])[1]
+    [1, 2]
+    >>> typed_labels(pd.Series(["NA", "low"]), ["NA", "low"])[0].tolist()
+    ['NA', 'low']
+    """
+    given = set(classes or ())
+    if _has_strings(column):
+        kind = _common_kind([cell for cell in column if not _is_missing(cell, given)])
+        cells = [_label(cell, kind, given) for cell in column]
+        column = pd.Series(cells, dtype=object, index=column.index, name=column.name)
+        column = column if kind == "string" else column.infer_objects()
+    else:
+        dtype = column.dtype
+        if isinstance(dtype, pd.CategoricalDtype):
+            dtype = dtype.categories.dtype
+        kind = _KINDS.get(getattr(dtype, "kind", "O"), "string")
+    if classes is None:
+        return column, None
+    try:
+        return column, [_TYPED[kind](name) for name in classes]
+    except (KeyError, ValueError):
+        wanted = {"boolean": "true and false", "whole number": "whole numbers"}.get(kind, "numbers")
+        raise ValueError(
+            f"--classes must be {wanted}, as the column {column.name!r} is; got "
+            f"{', '.join(classes)}"
+        ) from None
+
+
+_KINDS = {"b": "boolean", "i": "whole number", "u": "whole number", "f": "number"}
+_BOOLEANS = {"true": True, "false": False}
+_TYPED: dict[str, Any] = {
+    "boolean": lambda text: _BOOLEANS[text.strip().casefold()],
+    "whole number": int,
+    "number": float,
+    "string": str,
+}
+
+
+def _has_strings(column: "pd.Series[Any]") -> bool:
+    return pd.api.types.is_object_dtype(column.dtype) or isinstance(column.dtype, pd.StringDtype)
+
+
+def _is_missing(cell: Any, given: set[str]) -> bool:
+    if isinstance(cell, str):
+        return cell not in given and cell.strip() in MISSING_NAMES
+    return is_missing(cell)
+
+
+def _common_kind(cells: list[Any]) -> str:
+    """What all cells are: the narrowest of boolean, whole number, number and string."""
+    if all(str(cell).strip().casefold() in _BOOLEANS for cell in cells):
+        return "boolean"
+    if any(isinstance(cell, (bool, np.bool_)) or is_code(cell) for cell in cells):
+        return "string"
+    numbers = [number_of(cell) for cell in cells]
+    if any(
+        number is None or str(cell).strip().casefold() in _BOOLEANS
+        for cell, number in zip(cells, numbers, strict=True)
+    ):
+        return "string"
+    present = [cell for cell, number in zip(cells, numbers, strict=True) if number == number]
+    return "whole number" if all(map(_is_whole, present)) else "number"
+
+
+def _is_whole(cell: Any) -> bool:
+    try:
+        return isinstance(cell, (str, int, np.integer)) and int(cell) == int(cell)
+    except ValueError:
+        return False
+
+
+def _label(cell: Any, kind: str, given: set[str]) -> Any:
+    """A cell as a label of a kind; None where it is missing, itself where it is of another kind."""
+    if _is_missing(cell, given):
+        return None
+    if kind == "string":
+        return str(cell)
+    number = number_of(cell)
+    if number is None or kind == "boolean":
+        return _BOOLEANS.get(str(cell).strip().casefold(), cell)
+    if number != number:
+        return None
+    if kind == "number" or not np.isfinite(number) or number != int(number):
+        return number
+    return int(cell) if _is_whole(cell) else int(number)
 
 
 def _given_classes(classes: Sequence[Any]) -> NDArray[Any]:
@@ -134,13 +261,20 @@ def _plain_values(column: "pd.Series[Any]") -> NDArray[Any]:
     if pd.api.types.is_bool_dtype(column.dtype):
         return column.to_numpy(dtype=bool)
     if pd.api.types.is_integer_dtype(column.dtype):
-        return column.to_numpy(dtype=np.int64)
+        # only as unsigned ones have the largest their place
+        large = bool(column.max() > np.iinfo(np.int64).max)
+        return column.to_numpy(dtype=np.uint64 if large else np.int64)
     if pd.api.types.is_float_dtype(column.dtype):
         values = column.to_numpy(dtype=np.float64)
         if np.isinf(values).any():
             raise ValueError("labels contain an infinity; remove those rows")
         return values
-    return column.astype(str).to_numpy(dtype=object)
+    cells = column.to_numpy(dtype=object)
+    if all(isinstance(cell, Decimal) for cell in cells):
+        return cells.astype(np.float64)
+    if all(isinstance(cell, dt.date) for cell in cells):
+        raise ValueError("labels are dates; cut them into ordered classes first, with pandas.cut")
+    return np.array([str(cell) for cell in cells], dtype=object)
 
 
 def _refuse_missing(column: "pd.Series[Any]") -> None:
@@ -161,7 +295,7 @@ def _require_two(classes: NDArray[Any]) -> NDArray[Any]:
     if len(classes) < 2:
         raise ValueError(
             f"needs at least 2 classes; got one class, {classes.tolist()[0]!r}. If other classes "
-            f"exist, name them all with classes=[...]"
+            f"exist, name them all with classes=[...] (--classes on the command line)"
         )
     return classes
 

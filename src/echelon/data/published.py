@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from echelon.data.files import typed_table
 from echelon.data.splits import hold_out
-from echelon.data.tables import RawTable, TableSchema, read_table
+from echelon.data.tables import RawTable, TableSchema
 
 _SHARES = {"valid": 0.05, "test": 0.20}
 _PARTS = ("train", "valid", "test")
@@ -64,7 +65,7 @@ def read_coursera(path: str | Path, *, seed: int = 0) -> Partition:
     seed : int
         Of the balancing and of the split.
     """
-    frame = read_table(path)
+    frame = typed_table(path, apart=("TEXT_COLUMN_NAME", "Review"))
     if "TEXT_COLUMN_NAME" in frame:
         text, label, per_class = "TEXT_COLUMN_NAME", "LABEL_COLUMN_NAME", None
     else:
@@ -76,7 +77,7 @@ def read_coursera(path: str | Path, *, seed: int = 0) -> Partition:
 
 def read_tripadvisor(path: str | Path, *, seed: int = 0) -> Partition:
     """Hotel reviews with 1 to 5 stars, columns `Review` and `Rating`, balanced to 1,400 a class."""
-    frame = read_table(path)
+    frame = typed_table(path, apart=("Review",))
     _require(frame, path, "Review", "Rating")
     return _reviews("tripadvisor", frame, "Review", "Rating", _TRIPADVISOR_PER_CLASS, seed)
 
@@ -285,13 +286,13 @@ def _read_any(path: Path) -> pd.DataFrame:
         raise ValueError(f"there is no file {path}")
     with open(path, encoding="utf-8") as stream:
         header = stream.readline()
-    return pd.read_csv(path, sep="\t") if "\t" in header else read_table(path)
+    return pd.read_csv(path, sep="\t") if "\t" in header else typed_table(path)
 
 
 def _first_column(frame: pd.DataFrame, path: str | Path) -> "pd.Series[Any]":
     names: pd.Series[Any] = frame.iloc[:, 0]
     if not pd.api.types.is_string_dtype(names.dtype) and names.dtype != object:
-        raise ValueError(f"the first column of {path} must hold file names; it holds {names.dtype}")
+        raise ValueError(f"the first column of {path} must hold file names; it holds numbers")
     return names
 
 

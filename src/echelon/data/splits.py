@@ -53,8 +53,8 @@ def hold_out(
     num_units = int(units.max()) + 1
     if num_units == 1:
         raise ValueError(
-            "all rows are equal or of one group, so none can be held out; set "
-            "validation_fraction=0 or pass X_val and y_val"
+            "all rows are equal or of one group, so none can be held out; give rows that differ, "
+            "or in Python set validation_fraction=0 or pass X_val and y_val"
         )
     # Units in random order, sorted by class: every 1/fraction-th of them is a stratified sample.
     first_row = np.unique(units, return_index=True)[1]

@@ -6,10 +6,8 @@ kept in a `TableSchema`; what its numbers become is decided once too, and kept i
 """
 
 import math
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +22,7 @@ from echelon.data.columns import (
     UNKNOWN,
     Column,
     Kind,
+    Remarks,
     array_of_numbers,
     as_array,
     codes_of,
@@ -31,25 +30,23 @@ from echelon.data.columns import (
     frame_of,
     images_of,
     numbers_of,
+    refuse_twins,
     single_column,
     stack,
     texts_of,
 )
-from echelon.extras import require
 
 __all__ = [
     "KINDS", "MAX_CATEGORIES", "UNKNOWN", "Column", "RawTable", "Scaling", "TableEncoder",
-    "TableSchema", "read_csv", "read_table", "require_pyarrow",
+    "TableSchema",
 ]  # fmt: skip
 
 Scaling = Literal["quantile", "standard", "none"]
 
 NUM_KNOTS = 32  # of the quantile scaling
-IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 
 _FAR = 1000  # times as far from the median as the next one: no number of the same kind
 _NARROWEST = 1e-300  # of a segment between two quantiles
-_MARK = "\0"
 _SCALINGS = ("quantile", "standard", "none")
 
 
@@ -115,8 +112,8 @@ class TableSchema:
 
     @property
     def numeric(self) -> list[Column]:
-        """Columns of numbers and booleans."""
-        return self.of_kind("number")
+        """Columns whose cells become numbers: numbers, booleans and dates."""
+        return [column for column in self.columns if column.kind in ("number", "date")]
 
     @property
     def categorical(self) -> list[Column]:
@@ -125,9 +122,9 @@ class TableSchema:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What rows consist of: some of "table" (numbers and categories), "text" and "image"."""
+        """What rows consist of: some of "table" (numbers, dates, categories), "text", "image"."""
         kinds = {column.kind for column in self.columns}
-        has_table = bool(kinds & {"number", "category"})
+        has_table = bool(kinds & {"number", "date", "category"})
         return (*(["table"] if has_table else []), *(k for k in ("text", "image") if k in kinds))
 
     @classmethod
@@ -161,7 +158,7 @@ class TableSchema:
                 return cls(columns, named=False)
             table = frame_of(array)
             return cls(_decide_all(table, asked), named=False)
-        _refuse_twins(table)
+        refuse_twins(table)
         if table.shape[1] == 0:
             raise ValueError("the table has 0 feature(s) (columns); a minimum of 1 is required")
         if len(table) == 0:
@@ -182,14 +179,15 @@ class TableSchema:
                     f"X has {array.shape[1]} features, but OrdinalClassifier is expecting "
                     f"{len(self.columns)} features as input"
                 )
-            if self.parts == ("table",) and not self.categorical:
+            plain = self.parts == ("table",) and not self.categorical and array.dtype.kind in "biuf"
+            if plain and all(column.kind == "number" for column in self.columns):
                 numbers = array_of_numbers(array)
                 return RawTable(numbers, np.zeros((len(numbers), 0), dtype=np.int64))
             table = frame_of(array)
         names = [column.name for column in self.columns]
         if self.named:
             table = table.rename(columns=str)
-            _refuse_twins(table)
+            refuse_twins(table)
             missing = [name for name in names if name not in table.columns]
             if missing:
                 raise ValueError(
@@ -204,20 +202,16 @@ class TableSchema:
             )
         else:
             table = table.set_axis(names, axis=1)
-        rows = len(table)
+        rows, remarks = len(table), Remarks()
         text, image = self.of_kind("text"), self.of_kind("image")
-        return RawTable(
-            stack([numbers_of(table[c.name]) for c in self.numeric], rows, np.float64),
+        read = RawTable(
+            stack([numbers_of(table[c.name], c, remarks) for c in self.numeric], rows, np.float64),
             stack([codes_of(table[c.name], c) for c in self.categorical], rows, np.int64),
             texts_of(table[text[0].name]) if text else None,
             images_of(table[image[0].name]) if image else None,
         )
-
-
-def _refuse_twins(table: pd.DataFrame) -> None:
-    if table.columns.duplicated().any():
-        twice = table.columns[table.columns.duplicated()].tolist()
-        raise ValueError(f"the table has several columns named {twice[0]!r}; rename them")
+        remarks.say()
+        return read
 
 
 def _decide_all(table: pd.DataFrame, asked: dict[str, Kind]) -> tuple[Column, ...]:
@@ -227,10 +221,15 @@ def _decide_all(table: pd.DataFrame, asked: dict[str, Kind]) -> tuple[Column, ..
             raise ValueError(
                 f"there is no {kind} column {name!r}; the columns are: {', '.join(names)}"
             )
-    return tuple(
-        Column(name, asked[name]) if name in asked else decide_column(name, table.iloc[:, i])
+    remarks = Remarks()
+    columns = tuple(
+        Column(name, asked[name])
+        if name in asked
+        else decide_column(name, table.iloc[:, i].rename(name), remarks)
         for i, name in enumerate(names)
     )
+    remarks.say()
+    return columns
 
 
 class TableEncoder(nn.Module):
@@ -255,6 +254,8 @@ class TableEncoder(nn.Module):
     kept, indicators : sequence of int
         Columns of numbers that are kept, and those that get an indicator.
     """
+
+    unbounded = ("reach",)  # infinite where nothing lies far away
 
     centre: Tensor
     reach: Tensor
@@ -406,84 +407,3 @@ class TableEncoder(nn.Module):
             left, steepness = self.knots.gather(1, place), self.steepness.gather(1, place)
             passed = (place + ((columns - left) * steepness).clamp(0, 1)).T
         return (passed / self.knots.shape[1] - 0.5) * math.sqrt(12.0)
-
-
-def read_table(path: str | Path, *, as_text: Sequence[str] = ()) -> pd.DataFrame:
-    """A CSV or Parquet file, or a folder of images, as a frame.
-
-    Parameters
-    ----------
-    path : str or Path
-        ``.parquet`` and ``.pq`` are read as Parquet (extra `parquet`), other files as CSV. A folder
-        gives the columns `image`, the path inside it, and `class`: the folder that it is in.
-    as_text : sequence of str
-        Columns whose cells stay as they stand in a CSV file: "007" and "None" are such texts, and
-        an empty cell is an empty one.
-    """
-    path = Path(path)
-    if path.is_dir():
-        return _read_folder(path)
-    if not path.is_file():
-        raise ValueError(f"there is no file {path}")
-    if path.suffix.lower() in (".parquet", ".pq"):
-        require_pyarrow()
-        try:
-            return pd.read_parquet(path)
-        except Exception as error:
-            raise ValueError(f"{path} is not a readable Parquet file: {error}") from None
-    try:
-        frame = next(read_csv(path, as_text))
-    except pd.errors.EmptyDataError:
-        raise ValueError(f"{path} is empty; a header and at least one row are needed") from None
-    except (pd.errors.ParserError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not a readable CSV file: {error}") from None
-    if len(frame) == 0:
-        raise ValueError(f"{path} has a header but no rows")
-    return frame
-
-
-def read_csv(
-    path: str | Path, as_text: Sequence[str] = (), chunk_rows: int | None = None
-) -> Iterator[pd.DataFrame]:
-    """A CSV file, at once or so many rows at a time; some columns as :func:`read_table` says."""
-    # pandas takes "None" for a missing value even in a column of strings; a mark prevents it
-    converters = dict.fromkeys(as_text, _marked)
-    read: Any = pd.read_csv(path, low_memory=False, converters=converters, chunksize=chunk_rows)
-    for frame in [read] if chunk_rows is None else read:
-        for name in as_text:
-            if name in frame:
-                frame[name] = [cell[len(_MARK) :] for cell in frame[name]]
-        yield frame
-
-
-def _marked(cell: str) -> str:
-    return _MARK + cell
-
-
-def _read_folder(folder: Path) -> pd.DataFrame:
-    """Images in a folder for each class; or all in one, and then there are no classes."""
-    found = sorted(one for one in folder.rglob("*") if one.suffix.lower() in IMAGE_SUFFIXES)
-    names = [one.relative_to(folder) for one in found]
-    names = [one for one in names if not any(part.startswith(".") for part in one.parts)]
-    if not names:
-        raise ValueError(
-            f"the folder {folder} holds no images; their names must end in one of "
-            f"{', '.join(IMAGE_SUFFIXES)}"
-        )
-    frame: pd.DataFrame = pd.DataFrame({"image": [one.as_posix() for one in names]})
-    classes = [one.parent.as_posix() for one in names]
-    if set(classes) == {"."}:
-        return frame
-    if "." in classes:
-        raise ValueError(
-            f"the folder {folder} holds images beside the folders of the classes, such as "
-            f"{names[classes.index('.')]}; put each in the folder of its class"
-        )
-    numbered = all(re.fullmatch(r"-?\d+", name) for name in classes)
-    frame["class"] = [int(name) for name in classes] if numbered else classes
-    return frame
-
-
-def require_pyarrow() -> None:
-    """Raise with advice where Parquet files cannot be read."""
-    require("pyarrow", "Parquet files")

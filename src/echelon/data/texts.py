@@ -17,7 +17,8 @@ A pretrained encoder brings a tokenizer with rules of its own; only the length i
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +34,7 @@ PADDING = -1  # behind the end of a text
 UNKNOWN, EMPTY = 0, 1  # ids before those of the words
 _NUM_SPECIAL = 2
 _LONGEST_WORD = 40
+_MOST_TOKENS = 1_000_000  # of one text, in a saved model
 _PRETRAINED = "pretrained text encoders"
 # Scripts that put no spaces between words: Chinese, Japanese, Thai, Lao, Khmer, Burmese.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -172,16 +174,19 @@ class PretrainedTokenizer:
         tokenizers = require("tokenizers", _PRETRAINED)
         self.document = document
         self.max_tokens = max_tokens
-        self._tokenizer = tokenizers.Tokenizer.from_str(document)
-        self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(max_tokens)
+        with _without_panic():
+            self._tokenizer = tokenizers.Tokenizer.from_str(document)
+            self._tokenizer.no_padding()
+            self._tokenizer.enable_truncation(max_tokens)
 
     @classmethod
     def of(cls, name: str, *, max_tokens: int = 256) -> "PretrainedTokenizer":
         """The tokenizer of a model's name or folder."""
         transformers = require("transformers", _PRETRAINED)
         try:
-            found = transformers.AutoTokenizer.from_pretrained(name, use_fast=True)
+            found = transformers.AutoTokenizer.from_pretrained(
+                name, use_fast=True, trust_remote_code=False
+            )
         except (OSError, ValueError) as error:
             raise ValueError(
                 f"there is no tokenizer for 'hf:{name}': {_first_line(error)}; give the name of "
@@ -200,7 +205,8 @@ class PretrainedTokenizer:
     def encode(self, texts: Iterable[Any]) -> TokenLists:
         """Token ids of each text, with the special tokens around them."""
         plain = [plain_text(text) for text in texts]
-        found = self._tokenizer.encode_batch(plain)
+        with _without_panic():
+            found = self._tokenizer.encode_batch(plain)
         # A tokenizer without special tokens gives an empty text nothing.
         return TokenLists.of(one.ids or [0] for one in found)
 
@@ -213,12 +219,35 @@ Tokenizer = WordTokenizer | PretrainedTokenizer
 
 
 def rebuild_tokenizer(described: Mapping[str, Any]) -> Tokenizer:
-    """A tokenizer from what :meth:`describe` gave."""
-    if described["kind"] == WordTokenizer.kind:
-        return WordTokenizer(list(map(str, described["words"])), int(described["max_tokens"]))
-    if described["kind"] == PretrainedTokenizer.kind:
-        return PretrainedTokenizer(str(described["document"]), int(described["max_tokens"]))
-    raise ValueError(f"there is no tokenizer of the kind {described['kind']!r}")
+    """A tokenizer from what :meth:`describe` gave, and from nothing else."""
+    kind = described["kind"]
+    if kind not in (WordTokenizer.kind, PretrainedTokenizer.kind):
+        raise ValueError(f"there is no tokenizer of the kind {kind!r}")
+    max_tokens = described["max_tokens"]
+    if type(max_tokens) is not int or not 1 <= max_tokens <= _MOST_TOKENS:
+        raise ValueError(f"max_tokens must lie between 1 and {_MOST_TOKENS:,}; got {max_tokens!r}")
+    if kind == WordTokenizer.kind:
+        words = described["words"]
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise ValueError("the words of a tokenizer must be a list of texts")
+        return WordTokenizer(words, max_tokens)
+    document = described["document"]
+    if not isinstance(document, str):
+        raise ValueError("the tokenizer of a pretrained encoder must be a text")
+    return PretrainedTokenizer(document, max_tokens)
+
+
+@contextmanager
+def _without_panic() -> Iterator[None]:
+    """Turn what tokenizers raises on a damaged document into an error like all others."""
+    try:
+        yield
+    except Exception as error:
+        raise ValueError(f"the tokenizer cannot be used: {_first_line(error)}") from None
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # of its compiled half, which has no name here
+            raise
+        raise ValueError(f"the tokenizer cannot be used: {_first_line(error)}") from None
 
 
 def plain_text(value: Any) -> str:
@@ -245,5 +274,5 @@ def shortened(tokens: list[str], max_tokens: int) -> list[str]:
     return tokens[: max_tokens - last] + tokens[len(tokens) - last :]
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     return str(error).strip().split("\n")[0]

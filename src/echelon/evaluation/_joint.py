@@ -1,6 +1,5 @@
 """The table of true and predicted values, and every metric that is a function of it."""
 
-from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -48,7 +47,11 @@ def mmae(joint: Joint) -> float:
     return float(_class_errors(joint).max())
 
 
-def accuracy_within(joint: Joint, k: int) -> float:
+def accuracy(joint: Joint) -> float:
+    return accuracy_within(joint, 0)
+
+
+def accuracy_within(joint: Joint, k: int = 1) -> float:
     return float((joint.weight * (_distances(joint) <= k)).sum() / joint.weight.sum())
 
 
@@ -59,7 +62,15 @@ def minimum_sensitivity(joint: Joint) -> float:
     return float((hits[present] / totals[present]).min())
 
 
-def kappa(joint: Joint, power: int) -> float:
+def linear_kappa(joint: Joint) -> float:
+    return _kappa(joint, 1)
+
+
+def quadratic_kappa(joint: Joint) -> float:
+    return _kappa(joint, 2)
+
+
+def _kappa(joint: Joint, power: int) -> float:
     total = joint.weight.sum()
     costs = _distances(joint) ** power
     observed = (joint.weight * costs).sum() / total
@@ -115,19 +126,3 @@ def spearman(joint: Joint) -> float:
 def _distances(joint: Joint) -> NDArray[np.float64]:
     distances: NDArray[np.float64] = np.abs(joint.truth[:, None] - joint.prediction)
     return distances
-
-
-OF_JOINT: Mapping[str, Callable[[Joint], float]] = {
-    "mae": mae,
-    "rmse": rmse,
-    "accuracy": lambda joint: accuracy_within(joint, 0),
-    "accuracy_within": lambda joint: accuracy_within(joint, 1),
-    "amae": amae,
-    "mmae": mmae,
-    "linear_weighted_kappa": lambda joint: kappa(joint, 1),
-    "quadratic_weighted_kappa": lambda joint: kappa(joint, 2),
-    "kendall_tau": kendall_tau,
-    "spearman": spearman,
-    "concordance_index": concordance_index,
-    "minimum_sensitivity": minimum_sensitivity,
-}

@@ -1,19 +1,20 @@
 """Metrics of predicted ranks. Arguments are alike everywhere: truth first, then the prediction.
 
 Every metric of labels is a function of one table, how much weight each pair of true and predicted
-value has. So a metric of a whole file and one that was collected from its parts (see
-:mod:`echelon.evaluation.running`) are the same function of the same table.
+value has. So a metric of a whole file and one that was collected from its chunks (see
+:mod:`echelon.evaluation.running`) are the same function of the same table. METRICS has a row for
+each; whatever else depends on a metric's name is derived from it.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from echelon.evaluation import _joint
 from echelon.evaluation._arguments import count, joint_of, read, read_probabilities
-from echelon.evaluation._joint import OF_JOINT
 
 Vector = NDArray[np.float64]
 
@@ -126,9 +127,7 @@ def accuracy(
     >>> accuracy([0, 1, 2, 3], [0, 1, 2, 1])
     0.75
     """
-    return _joint.accuracy_within(
-        joint_of(truth, prediction, num_classes, classes, sample_weight), 0
-    )
+    return _joint.accuracy(joint_of(truth, prediction, num_classes, classes, sample_weight))
 
 
 def accuracy_within(
@@ -225,7 +224,7 @@ def linear_weighted_kappa(
     >>> linear_weighted_kappa([0, 1, 2], [0, 1, 2])
     1.0
     """
-    return _joint.kappa(joint_of(truth, prediction, num_classes, classes, sample_weight), 1)
+    return _joint.linear_kappa(joint_of(truth, prediction, num_classes, classes, sample_weight))
 
 
 def quadratic_weighted_kappa(
@@ -246,7 +245,7 @@ def quadratic_weighted_kappa(
     >>> quadratic_weighted_kappa([0, 1, 2], [0, 1, 2])
     1.0
     """
-    return _joint.kappa(joint_of(truth, prediction, num_classes, classes, sample_weight), 2)
+    return _joint.quadratic_kappa(joint_of(truth, prediction, num_classes, classes, sample_weight))
 
 
 def kendall_tau(
@@ -401,9 +400,106 @@ def log_losses(
     return losses, weight
 
 
-OF_LABELS = frozenset(OF_JOINT)
-OF_PROBABILITIES = frozenset({"ranked_probability_score", "log_score"})
-HIGHER_IS_BETTER = OF_LABELS - {"mae", "rmse", "amae", "mmae"}
+# ---- the table -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What the rest of the program must know of a metric.
+
+    Parameters
+    ----------
+    name : str
+        As it is asked for and written down.
+    title : str
+        As it heads a column.
+    unit : {"ranks", "share", "coefficient", "score"}
+        What its values are: a distance in ranks, a share of the rows, a coefficient that is 1 for
+        a perfect prediction, or the mean score of distributions.
+    higher_is_better : bool
+    function : callable
+        Of the truth and the prediction, as :func:`mae`.
+    of_joint : callable, optional
+        Of a metric of labels: the same function of a table of true and predicted values.
+    row_losses : callable, optional
+        Of a metric of distributions: the loss of each row, whose mean is the metric.
+    """
+
+    name: str
+    title: str
+    unit: Literal["ranks", "share", "coefficient", "score"]
+    higher_is_better: bool
+    function: Callable[..., float]
+    of_joint: Callable[[_joint.Joint], float] | None = None
+    row_losses: Callable[..., tuple[Vector, Vector | None]] | None = None
+
+    @property
+    def of_labels(self) -> bool:
+        """Whether it judges labels; it judges distributions otherwise."""
+        return self.of_joint is not None
+
+    def loss(self, value: float) -> float:
+        """The value of the metric as something to be made small."""
+        return -value if self.higher_is_better else value
+
+
+METRICS: Mapping[str, Metric] = {
+    row.name: row
+    for row in (
+        Metric("mae", "MAE", "ranks", False, mae, _joint.mae),
+        Metric("rmse", "RMSE", "ranks", False, rmse, _joint.rmse),
+        Metric("accuracy", "accuracy", "share", True, accuracy, _joint.accuracy),
+        Metric(
+            "accuracy_within", "within 1", "share", True, accuracy_within, _joint.accuracy_within
+        ),
+        Metric("amae", "AMAE", "ranks", False, amae, _joint.amae),
+        Metric("mmae", "MMAE", "ranks", False, mmae, _joint.mmae),
+        Metric(
+            "linear_weighted_kappa", "linear kappa", "coefficient", True, linear_weighted_kappa,
+            _joint.linear_kappa,
+        ),
+        Metric(
+            "quadratic_weighted_kappa", "QWK", "coefficient", True, quadratic_weighted_kappa,
+            _joint.quadratic_kappa,
+        ),
+        Metric(
+            "kendall_tau", "Kendall's tau", "coefficient", True, kendall_tau, _joint.kendall_tau
+        ),
+        Metric("spearman", "Spearman", "coefficient", True, spearman, _joint.spearman),
+        Metric(
+            "concordance_index", "C-index", "share", True, concordance_index,
+            _joint.concordance_index,
+        ),
+        Metric(
+            "minimum_sensitivity", "least sensitivity", "share", True, minimum_sensitivity,
+            _joint.minimum_sensitivity,
+        ),
+        Metric(
+            "ranked_probability_score", "RPS", "score", False, ranked_probability_score,
+            row_losses=ranked_probability_losses,
+        ),
+        Metric("log_score", "log score", "score", False, log_score, row_losses=log_losses),
+    )
+}  # fmt: skip
+
+
+def metric(name: str) -> Metric:
+    """The row of a metric; an unknown name raises and lists those there are.
+
+    Examples
+    --------
+    >>> metric("mae").title, metric("log_score").of_labels
+    ('MAE', False)
+    >>> metric("mean")
+    Traceback (most recent call last):
+    ...
+    ValueError: metric must be one of accuracy, accuracy_within, amae, concordance_index,
+    kendall_tau, linear_weighted_kappa, log_score, mae, minimum_sensitivity, mmae,
+    quadratic_weighted_kappa, ranked_probability_score, rmse, spearman; got 'mean'
+    """
+    if name not in METRICS:
+        raise ValueError(f"metric must be one of {', '.join(sorted(METRICS))}; got {name!r}")
+    return METRICS[name]
 
 
 def all_scores(
@@ -416,10 +512,9 @@ def all_scores(
     """Every metric of ranks (n,) and probabilities (n, K), by name."""
     num_classes = np.shape(probabilities)[-1]
     joint = joint_of(truth, prediction, num_classes, None, sample_weight)
-    scores = {name: function(joint) for name, function in OF_JOINT.items()}
-    for name, function in (
-        ("ranked_probability_score", ranked_probability_score),
-        ("log_score", log_score),
-    ):
-        scores[name] = function(truth, probabilities, sample_weight=sample_weight)
-    return scores
+    return {
+        name: row.function(truth, probabilities, sample_weight=sample_weight)
+        if row.of_joint is None
+        else row.of_joint(joint)
+        for name, row in METRICS.items()
+    }

@@ -8,12 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from echelon.evaluation._arguments import as_weight
-from echelon.evaluation._joint import OF_JOINT, Joint
-from echelon.evaluation.metrics import (
-    confusion_matrix,
-    log_losses,
-    ranked_probability_losses,
-)
+from echelon.evaluation._joint import Joint
+from echelon.evaluation.metrics import METRICS, confusion_matrix
+
+_OF_ROWS = {name: row.row_losses for name, row in METRICS.items() if row.row_losses is not None}
 
 
 class RunningScores:
@@ -38,7 +36,7 @@ class RunningScores:
             raise ValueError(f"num_classes must be at least 2; got {num_classes}")
         self.num_classes = num_classes
         self._labels = np.zeros((num_classes, num_classes))
-        self._losses = np.zeros(3)  # ranked probability, log, and their weight
+        self._losses = np.zeros(len(_OF_ROWS) + 1)  # and, last, their weight
 
     def update(
         self,
@@ -62,15 +60,14 @@ class RunningScores:
                 truth, prediction, num_classes=self.num_classes, sample_weight=sample_weight
             )
         if probabilities is not None:
-            arguments = {"num_classes": self.num_classes, "sample_weight": sample_weight}
-            ranked, weight = ranked_probability_losses(truth, probabilities, **arguments)  # type: ignore[arg-type]
-            logarithmic, _ = log_losses(truth, probabilities, **arguments)  # type: ignore[arg-type]
-            each = np.ones(n) if weight is None else weight
-            self._losses += [
-                (ranked * each).sum(),
-                (logarithmic * each).sum(),
-                each.sum(),
-            ]
+            sums, each = [], np.ones(n)
+            for row_losses in _OF_ROWS.values():
+                losses, weight = row_losses(
+                    truth, probabilities, num_classes=self.num_classes, sample_weight=sample_weight
+                )
+                each = np.ones(n) if weight is None else weight
+                sums.append((losses * each).sum())
+            self._losses += [*sums, each.sum()]
 
     def state(self) -> NDArray[np.float64]:
         """All sums as one vector, to be added up over devices."""
@@ -81,8 +78,9 @@ class RunningScores:
         """What a vector of :meth:`state`, or a sum of several, stands for."""
         values = np.asarray(state, dtype=np.float64)
         size = num_classes * num_classes
-        if values.shape != (size + 3,):
-            raise ValueError(f"state must have the shape {(size + 3,)}; got {values.shape}")
+        length = size + len(_OF_ROWS) + 1
+        if values.shape != (length,):
+            raise ValueError(f"state must have the shape {(length,)}; got {values.shape}")
         running = cls(num_classes)
         running._labels = values[:size].reshape(num_classes, num_classes).copy()
         running._losses = values[size:].copy()
@@ -106,10 +104,14 @@ class RunningScores:
         scores: dict[str, float] = {}
         if self._labels.any():
             joint = Joint.of_ranks(self._labels)
-            scores = {name: function(joint) for name, function in OF_JOINT.items()}
-        if self._losses[2] > 0:
-            scores["ranked_probability_score"] = float(self._losses[0] / self._losses[2])
-            scores["log_score"] = float(self._losses[1] / self._losses[2])
+            scores = {
+                name: row.of_joint(joint)
+                for name, row in METRICS.items()
+                if row.of_joint is not None
+            }
+        if self._losses[-1] > 0:
+            for name, total in zip(_OF_ROWS, self._losses[:-1], strict=True):
+                scores[name] = float(total / self._losses[-1])
         if not scores:
             raise ValueError("there are no rows yet")
         return scores

@@ -1,12 +1,16 @@
 """Scorers for scikit-learn: ``GridSearchCV(model, grid, scoring=scorers.neg_mae)``.
 
 A scorer is called with a fitted estimator, its input and the true labels, and a larger value is
-better. Labels are read in the order of the estimator's ``classes_``, so strings work.
+better. Labels are read in the order of the estimator's ``classes_``, so strings work. A number
+among the labels that is no class of the estimator, as its rows were all in another fold, is a class
+of its own between those that are smaller and those that are larger: it is never predicted, and
+its probability counts as the smallest number above 0, so that every score is finite.
 """
 
 from typing import Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from echelon.evaluation import metrics
 
@@ -21,9 +25,7 @@ class OrdinalScorer:
     """
 
     def __init__(self, metric: str) -> None:
-        if metric not in metrics.OF_LABELS | metrics.OF_PROBABILITIES:
-            known = ", ".join(sorted(metrics.OF_LABELS | metrics.OF_PROBABILITIES))
-            raise ValueError(f"metric must be one of {known}; got {metric!r}")
+        self.row = metrics.metric(metric)
         self.metric = metric
 
     def __call__(
@@ -39,15 +41,50 @@ class OrdinalScorer:
             raise ValueError(
                 f"{type(estimator).__name__} has no classes_, so the order of its labels is unknown"
             )
-        of_probabilities = self.metric in metrics.OF_PROBABILITIES
-        predicted = estimator.predict_proba(X) if of_probabilities else estimator.predict(X)
-        function = getattr(metrics, self.metric)
-        value = float(function(y, predicted, classes=classes, sample_weight=sample_weight))
-        return value if self.metric in metrics.HIGHER_IS_BETTER else -value
+        predicted = estimator.predict(X) if self.row.of_labels else estimator.predict_proba(X)
+        every = with_unseen(np.asarray(classes), np.asarray(y))
+        if not self.row.of_labels and len(every) > len(classes):
+            among = np.isin(every, classes)
+            wider = np.full((len(predicted), len(every)), np.finfo(np.float64).tiny)
+            wider[:, among] = predicted
+            predicted = wider
+        value = self.row.function(y, predicted, classes=every, sample_weight=sample_weight)
+        return -self.row.loss(float(value))
 
     def __repr__(self) -> str:
-        sign = "" if self.metric in metrics.HIGHER_IS_BETTER else "neg_"
+        sign = "" if self.row.higher_is_better else "neg_"
         return f"echelon.evaluation.scorers.{sign}{self.metric}"
+
+
+def with_unseen(classes: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
+    """Classes in rank order, and among them the labels that are none of them, if all are numbers.
+
+    Parameters
+    ----------
+    classes : array, shape (K,)
+        In rank order; numbers must rise or fall along it to say where another one belongs.
+    labels : array, shape (n,)
+
+    Examples
+    --------
+    >>> with_unseen(np.array([1, 2, 5]), np.array([3, 2])).tolist()
+    [1, 2, 3, 5]
+    >>> with_unseen(np.array([5, 2, 1]), np.array([3, 2])).tolist()
+    [5, 3, 2, 1]
+    """
+    if classes.dtype.kind not in "biuf" or labels.dtype.kind not in "biuf":
+        return classes
+    unseen = np.setdiff1d(labels, classes)
+    if not len(unseen):
+        return classes
+    steps = classes[1:] > classes[:-1]
+    if steps.all() or not steps.any():
+        every = np.union1d(classes, unseen)
+        return every if steps.all() else every[::-1]
+    raise ValueError(
+        f"the place of the label {unseen[0]!r} among the classes {classes.tolist()} is not known, "
+        f"as these neither rise nor fall; name all classes when the estimator is made"
+    )
 
 
 neg_mae = OrdinalScorer("mae")

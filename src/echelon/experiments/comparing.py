@@ -10,9 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from echelon.experiments.execute import Executor, Report
-from echelon.experiments.jobs import Job, baseline_jobs, check_methods, job, method_parameters
+from echelon.experiments.jobs import (
+    MOST_RUNS,
+    Job,
+    baseline_jobs,
+    check_methods,
+    check_settings,
+    job,
+    method_parameters,
+)
 from echelon.experiments.tasks import Task
-from echelon.runs import Run, RunConfig, read_runs
+from echelon.runs import Run, RunConfig, claim_folder, mixture, read_runs
 
 
 def comparison_jobs(
@@ -38,6 +46,10 @@ def comparison_jobs(
         Of each run.
     """
     check_methods(methods, seeds)
+    if (runs := len(tasks) * len(methods) * seeds) > MOST_RUNS:
+        raise ValueError(
+            f"that is {runs:,} runs, and the most is {MOST_RUNS:,}: try fewer seeds or divisions"
+        )
     given = dict(parameters or {})
     jobs = []
     for task in tasks:
@@ -79,12 +91,34 @@ def compare_methods(
     """
     tasks = [tasks] if isinstance(tasks, Task) else list(tasks)
     jobs = comparison_jobs(tasks, methods, seeds, parameters=parameters, threads=threads)
-    refuse_strangers(jobs, folder)
+    check_settings(jobs)
+    claim(jobs, folder, parameters or {})
     return (executor or Executor()).run(jobs, folder, on_run=on_run)
 
 
-def refuse_strangers(jobs: Sequence[Job], folder: str | Path) -> None:
-    """Raise where a folder holds runs that cannot stand in one table with these jobs."""
+def claim(jobs: Sequence[Job], folder: str | Path, parameters: Mapping[str, Any]) -> None:
+    """Take a folder for jobs, or raise where it holds what cannot stand in one table with them.
+
+    Methods, seeds and divisions may be added to those that are there; `parameters`, the data, the
+    classes and the threads must be the same, finished runs or none.
+    """
+    _refuse_strangers(jobs, folder)
+    config = jobs[0].config
+    claim_folder(
+        folder,
+        {
+            "command": config.command,
+            "data": config.data,
+            "divisions": {str(one.config.split): one.config.fingerprint for one in jobs},
+            "classes": config.classes,
+            "details": {k: v for k, v in config.details.items() if k != "data_seed"},
+            "parameters": {k: v for k, v in parameters.items() if v is not None},
+            "threads": config.threads,
+        },
+    )
+
+
+def _refuse_strangers(jobs: Sequence[Job], folder: str | Path) -> None:
     try:
         found = read_runs(folder)
     except ValueError:  # nothing there, or damaged: the latter is seen to run by run
@@ -106,6 +140,9 @@ def refuse_strangers(jobs: Sequence[Job], folder: str | Path) -> None:
             f"{folder} holds a finished run of {config.method} with {name} = {before[name]!r} "
             f"instead of {now[name]!r}; choose another folder"
         )
+    both = {config.name: config for config in [*(run.config for run in found), *asked.values()]}
+    if (reason := mixture(list(both.values()))) is not None:
+        raise ValueError(f"{folder} would hold a mixture: {reason}; choose another folder")
 
 
 def _key(config: RunConfig) -> tuple[Any, ...]:

@@ -7,6 +7,8 @@ So a command that was interrupted at any moment goes on when it is started again
 
 import os
 import signal
+import socket
+import subprocess
 import sys
 import threading
 import time
@@ -19,12 +21,17 @@ from typing import Any
 
 from echelon.experiments.jobs import Job
 from echelon.extras import require
-from echelon.runs import Run, is_done, read_run, set_aside, sweep, write_run
+from echelon.processes import is_first_process, leave_with, world_size
+from echelon.runs import Run, is_done, read_run, set_aside, write_run
+from echelon.storage.atomic import sweep
+from echelon.terminal import speak_plainly
 
 Report = Callable[[str, bool], None]
 
 _POLL_SECONDS = 0.25
 _PATIENCE_SECONDS = 30.0
+_DIAL_SECONDS = 5
+_ANSWER_SECONDS = 20
 _IDLE_SECONDS = 10
 
 
@@ -81,16 +88,17 @@ class Executor:
         return [read_run(folder / one.name) for one in jobs]
 
     def _run(self, pending: Sequence[Job], folder: Path) -> dict[str, str]:
-        if int(os.environ.get("WORLD_SIZE", "1")) > 1:  # torchrun: all processes share each run
+        if world_size() > 1:  # all processes share each run
             return _together(pending, folder)
         if self.workers is not None and self.workers < 1:
             raise ValueError(f"workers must be at least 1; got {self.workers}")
         if self.cluster is not None:
-            with _ray(self.cluster, self.workers) as pool:
+            with _ray(self.cluster, self.workers, len(pending)) as pool:
                 return _side_by_side(pending, folder, pool)
-        if min(self.workers or _cores(), len(pending)) == 1:
+        workers = min(self.workers or _cores(), len(pending))
+        if workers == 1:
             return _in_turn(pending, folder)
-        with _loky(self.workers or _cores()) as pool:
+        with _loky(workers) as pool:
             return _side_by_side(pending, folder, pool)
 
 
@@ -110,7 +118,7 @@ def _cores() -> int:
 
 def _pending(jobs: Sequence[Job], folder: Path, on_run: Report | None) -> list[Job]:
     """The jobs that are not done; damaged folders are moved out of the way."""
-    is_first = os.environ.get("RANK", "0") == "0"
+    is_first = is_first_process()
     if is_first:
         sweep(folder)
     pending = []
@@ -159,8 +167,8 @@ def _in_turn(jobs: Iterable[Job], folder: Path) -> dict[str, str]:
 
 
 def _together(jobs: Sequence[Job], folder: Path) -> dict[str, str]:
-    """Every process of torchrun takes its share of every run; the first one writes."""
-    is_first = os.environ.get("RANK", "0") == "0"
+    """Every process takes its share of every run; the first one writes."""
+    is_first = is_first_process()
     failed = {}
     for one in jobs:
         try:
@@ -207,7 +215,7 @@ def _hand_out(
     def calls() -> Iterator[Any]:
         for one in jobs:
             started.append(one)
-            yield delayed(_in_worker)(one, folder, token.name, os.getpid())
+            yield delayed(_in_worker)(one, folder, token.name)
 
     token.touch()
     try:
@@ -235,34 +243,14 @@ def _is_death(error: Exception) -> bool:
     return bool(names & {"BrokenProcessPool", "BrokenExecutor", "RayError"})
 
 
-def _in_worker(
-    one: Job, folder: Path, token: str, parent: int
-) -> tuple[str, str | None, Run | None, int]:
+def _in_worker(one: Job, folder: Path, token: str) -> tuple[str, str | None, Run | None, int]:
     """In a worker: write the run where the folder can be reached, or send it back."""
-    _leave_with(parent)
     if (folder / token).exists():
         return one.name, _attempt(one, folder), None, os.getpid()
     try:
         return one.name, None, one.run(), os.getpid()
     except Exception as error:
         return one.name, f"{type(error).__name__}: {error}", None, os.getpid()
-
-
-_watched: set[int] = set()
-
-
-def _leave_with(parent: int) -> None:
-    """End this process when the one that started it is gone: an orphan would go on for nobody."""
-    if os.getppid() != parent or parent in _watched:  # Ray's workers have another parent
-        return
-    _watched.add(parent)
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 # ---- pools ---------------------------------------------------------------------------------------
@@ -274,30 +262,44 @@ def _loky(workers: int) -> Iterator[_Pool]:
     from joblib.externals.loky import get_reusable_executor
 
     try:
-        # A worker that was started but never given a job does not know that it is an orphan; it
-        # leaves when it has been idle for so long.
-        with parallel_config("loky", inner_max_num_threads=1, idle_worker_timeout=_IDLE_SECONDS):
+        # The first thing that a worker does, before it is given a job: it must not outlive us.
+        with parallel_config(
+            "loky", inner_max_num_threads=1, idle_worker_timeout=_IDLE_SECONDS,
+            initializer=_begin_worker, initargs=(os.getpid(),),
+        ):  # fmt: skip
             yield _Pool(workers)
     finally:
         # The one that joblib uses; without `reuse` this would make another, and wait for the first.
         get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
 
 
+def _begin_worker(parent: int) -> None:
+    """In a worker of this machine, before its first job."""
+    speak_plainly()
+    leave_with(parent)
+
+
 @contextmanager
-def _ray(address: str, workers: int | None) -> Iterator[_Pool]:
+def _ray(address: str, workers: int | None, jobs: int) -> Iterator[_Pool]:
     ray = require("ray", "Ray clusters")
     from joblib import parallel_config
 
     require("ray.util.joblib", "Ray clusters").register_ray()
     options: dict[str, Any] = {"log_to_driver": False}
     if address == "local":
-        options |= {"num_cpus": max(2, workers or _cores()), "include_dashboard": False}
+        # Nobody but this machine has anything to do with it.
+        options |= {
+            "num_cpus": max(2, min(workers or _cores(), jobs)), "include_dashboard": False,
+            "_node_ip_address": "127.0.0.1",
+        }  # fmt: skip
+    else:
+        _look_for_cluster(address)
     try:
         ray.init(address=address, **options)
     except (ConnectionError, ValueError) as error:
-        raise ValueError(f"there is no Ray cluster at {address!r}: {error}") from None
+        raise _no_cluster(address, str(error)) from None
     resources = ray.cluster_resources()
-    pool = _Pool(workers or int(resources.get("CPU", 1)))
+    pool = _Pool(min(workers or int(resources.get("CPU", 1)), jobs))
     try:
         with parallel_config("ray"):
             yield pool
@@ -305,6 +307,36 @@ def _ray(address: str, workers: int | None) -> Iterator[_Pool]:
         ray.shutdown()
         if address == "local":
             _wait_for_end(pool.processes)
+
+
+def _look_for_cluster(address: str) -> None:
+    """Raise where nothing answers at an address; Ray itself would go on asking for minutes.
+
+    A process of its own asks, so that it can be ended and what it logs is not seen.
+    """
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if host and port.isascii() and port.isdigit():
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _DIAL_SECONDS).close()
+        except (OSError, OverflowError, UnicodeError) as error:
+            raise _no_cluster(address, str(error)) from None
+    asked = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False)"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", asked, address], timeout=_ANSWER_SECONDS,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise _no_cluster(address, f"no answer in {_ANSWER_SECONDS} seconds") from None
+    if done.returncode:
+        raise _no_cluster(address, done.stderr.strip().rpartition("\n")[2])
+
+
+def _no_cluster(address: str, reason: str) -> ValueError:
+    return ValueError(
+        f"there is no Ray cluster at {address!r} ({reason}); give the address that `ray start "
+        f"--head` shows, such as 10.0.0.5:6379, or local to start one here"
+    )
 
 
 def _wait_for_end(processes: set[int]) -> None:

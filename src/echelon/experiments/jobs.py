@@ -1,9 +1,8 @@
 """Jobs: one run of a method or a baseline on a task, as a function of its configuration alone."""
 
-import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -20,9 +19,14 @@ from echelon.estimators import OrdinalClassifier
 from echelon.evaluation import metrics
 from echelon.experiments.tasks import Task
 from echelon.methods import METHODS
+from echelon.processes import world_size
 from echelon.runs import Run, RunConfig, row_cells
+from echelon.training.devices import check_device
+from echelon.training.recipes import Settings
 
 CONSTANT, LINEAR, WORDS, FLOOR = "constant", "clm linear", "bag of words", "best possible"
+MOST_SEEDS, MOST_RUNS, MOST_THREADS = 10_000, 100_000, 1024
+_LOOKED_AT = 64  # rows, to know what the columns are
 _WORDS_C = 4.0  # inverse strength of the penalty, chosen on validation rows of Coursera
 
 
@@ -49,6 +53,7 @@ class Job:
             history=result.history,
             metrics=metrics.all_scores(truth, result.prediction, result.probabilities),
             predictions={
+                "row": self.task.numbers.get(self.config.part, np.arange(len(truth))),
                 "truth": truth,
                 "prediction": result.prediction,
                 "probabilities": result.probabilities.astype(np.float32),
@@ -83,7 +88,9 @@ def job(
     threads: int = 1,
 ) -> Job:
     """A job of a method as the command line names it, with its options: ``sord:temperature=2``."""
-    processes = int(os.environ.get("WORLD_SIZE", "1"))  # that torchrun started to share each run
+    if not 1 <= threads <= MOST_THREADS:
+        raise ValueError(f"threads must be at least 1 and at most {MOST_THREADS:,}; got {threads}")
+    processes = world_size()
     config = RunConfig(
         method=method,
         data=task.name,
@@ -164,8 +171,27 @@ def check_methods(methods: Sequence[str], seeds: int) -> None:
         )
     for name in methods:
         method_parameters(name, {})
-    if seeds < 1:
-        raise ValueError(f"seeds must be at least 1; got {seeds}")
+    if not 1 <= seeds <= MOST_SEEDS:
+        raise ValueError(f"seeds must be at least 1 and at most {MOST_SEEDS:,}; got {seeds}")
+
+
+def check_settings(jobs: Sequence[Job]) -> dict[Hashable, Settings]:
+    """The settings that the networks of jobs are trained with; wrong ones raise before any run."""
+    found: dict[Hashable, Settings] = {}
+    for device in {one.config.parameters.get("device", "auto") for one in jobs}:
+        check_device(device)
+    for one in jobs:
+        if one.config.role == "method" and (key := settings_key(one)) not in found:
+            model = OrdinalClassifier(**one.config.parameters)
+            found[key] = model.training_settings(
+                one.task.features.iloc[:_LOOKED_AT], len(one.task.ranks)
+            )
+    return found
+
+
+def settings_key(one: Job) -> Hashable:
+    """The same for jobs whose networks are trained with the same settings."""
+    return repr(one.config.parameters), len(one.task.ranks)
 
 
 def _typed(value: str) -> Any:

@@ -13,9 +13,16 @@ from echelon.data.published import (
     read_tripadvisor,
 )
 from echelon.estimators import OrdinalClassifier
-from echelon.experiments.comparing import refuse_strangers
+from echelon.experiments.comparing import claim
 from echelon.experiments.execute import Executor, Report
-from echelon.experiments.jobs import Job, baseline_jobs, check_methods, job, method_parameters
+from echelon.experiments.jobs import (
+    Job,
+    baseline_jobs,
+    check_methods,
+    check_settings,
+    job,
+    method_parameters,
+)
 from echelon.experiments.searching import Choice, Search, final_jobs, search_grid, with_validation
 from echelon.experiments.tasks import (
     Task,
@@ -211,7 +218,9 @@ class Experiment:
                 on_run=on_run,
             )
         jobs = self.jobs(task, choices)
-        refuse_strangers(jobs, folder)
+        check_settings(jobs)
+        searched = {} if self.search is None else {"search": self.search.document()}
+        claim(jobs, folder, {**self.parameters, **searched})
         return executor.run(jobs, folder, on_run=on_run)
 
     def describe(self, task: Task, runs: Sequence[Run]) -> dict[str, Any]:

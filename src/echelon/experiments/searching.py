@@ -2,6 +2,7 @@
 
 import importlib
 import itertools
+import math
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -15,12 +16,22 @@ from echelon.data.splits import hold_out
 from echelon.data.tables import TableSchema
 from echelon.estimators import OrdinalClassifier
 from echelon.evaluation import metrics
-from echelon.experiments.execute import Executor, Report
-from echelon.experiments.jobs import Job, check_methods, job, method_parameters, using_threads
+from echelon.experiments.execute import Executor, Report, RunsFailed
+from echelon.experiments.jobs import (
+    MOST_RUNS,
+    Job,
+    check_methods,
+    check_settings,
+    job,
+    method_parameters,
+    settings_key,
+    using_threads,
+)
 from echelon.experiments.tasks import Task
 from echelon.runs import Run
 
 _NESTED = ("settings", "backbone_options", "method_options", "text_options", "image_options")
+_OF_THE_RUN = ("method", "classes", "random_state", "checkpoint_dir", "verbose")  # set by each run
 _PROBES = 24
 _PROBE_STEPS = 12
 
@@ -105,15 +116,32 @@ class Search:
             raise ValueError(f"{path} is not a readable TOML file: {error}") from None
         return cls.of(document)
 
+    def document(self) -> dict[str, Any]:
+        """What decides the choices, but for the methods and seeds, which may become more."""
+        return {
+            one.name: getattr(self, one.name)
+            for one in fields(self)
+            if one.name not in ("methods", "seeds", "test_seeds")
+        }
+
     def check(self) -> None:
         """Raise for what cannot be run."""
-        if not isinstance(self.methods, (list, tuple)):
-            raise ValueError(f"methods must be a list of names; got {self.methods!r}")
+        self._check_types()
         check_methods(self.methods, self.seeds)
-        if self.metric not in metrics.OF_LABELS | metrics.OF_PROBABILITIES:
-            known = sorted(metrics.OF_LABELS | metrics.OF_PROBABILITIES)
+        if self.test_seeds:
+            check_methods(self.methods, self.test_seeds)
+        if self.metric not in metrics.METRICS:
+            known = sorted(metrics.METRICS)
             raise ValueError(f"metric must be one of {', '.join(known)}; got {self.metric!r}")
-        parameters = OrdinalClassifier().get_params()
+        parameters = set(OrdinalClassifier().get_params()) - set(_OF_THE_RUN)
+        for name, value in self.parameters.items():
+            if name not in parameters:
+                raise ValueError(
+                    f"parameters.{name} is none that a file may set; those are: "
+                    f"{', '.join(sorted(parameters))}"
+                )
+            if name in _NESTED and not isinstance(value, Mapping):
+                raise ValueError(f"parameters.{name} must be a table; got {value!r:.80}")
         for name, values in self.grid.items():
             first, _, rest = name.partition(".")
             if first not in parameters or (bool(rest) != (first in _NESTED)):
@@ -123,6 +151,39 @@ class Search:
                 )
             if not isinstance(values, (list, tuple)) or not values:
                 raise ValueError(f"grid.{name} must be a list of values; got {values!r}")
+        combinations = math.prod(len(values) for values in self.grid.values())
+        if (runs := combinations * len(self.methods) * self.seeds) > MOST_RUNS:
+            raise ValueError(
+                f"the grid has {runs:,} runs, and the most is {MOST_RUNS:,}: try fewer values"
+            )
+
+    def _check_types(self) -> None:
+        for name in ("methods", "classes", "drop"):
+            values = getattr(self, name)
+            kinds = (str, int, float) if name == "classes" else (str,)
+            if not isinstance(values, (list, tuple)) or any(
+                not isinstance(one, kinds) for one in values
+            ):
+                raise ValueError(f"{name} must be a list of names; got {values!r:.80}")
+        for name in ("data", "target", "group", "text", "image", "image_folder", "backbone",
+                     "metric", "recipe"):  # fmt: skip
+            value = getattr(self, name)
+            is_optional = name not in ("metric", "recipe")
+            if not isinstance(value, str) and not (is_optional and value is None):
+                raise ValueError(f"{name} must be a text; got {value!r:.80}")
+        for name in ("seeds", "test_seeds"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                raise ValueError(f"{name} must be an integer of at least 0; got {value!r:.80}")
+        for name in ("test_share", "validation_share"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
+                raise ValueError(f"{name} must be a number between 0 and 1; got {value!r:.80}")
+        for name in ("grid", "parameters"):
+            value = getattr(self, name)
+            if not isinstance(value, Mapping):
+                raise ValueError(f"{name} must be a table of TOML; got {value!r:.80}")
+            _check_values(value, name)
 
     def combinations(self, task: Task) -> list[dict[str, Any]]:
         """Every combination of the grid, as parameters of the estimator."""
@@ -172,7 +233,9 @@ def search_grid(
     on_run: Report | None = None,
 ) -> list[Choice]:
     """Run the grid on a task that has a validation part, and choose for each method."""
-    runs = (executor or Executor()).run(search.jobs(task, threads), folder, on_run=on_run)
+    jobs = search.jobs(task, threads)
+    check_settings(jobs)
+    runs = (executor or Executor()).run(jobs, folder, on_run=on_run)
     return choose(runs, search.metric)
 
 
@@ -182,7 +245,7 @@ def choose(runs: Sequence[Run], metric: str) -> list[Choice]:
     for run in runs:
         same = by_method.setdefault(run.config.method, {})
         same.setdefault(repr(run.config.document()["parameters"]), []).append(run)
-    sign = -1.0 if metric in metrics.HIGHER_IS_BETTER else 1.0
+    sign = -1.0 if metrics.METRICS[metric].higher_is_better else 1.0
     choices = []
     for method, combinations in by_method.items():
         scores = {
@@ -217,6 +280,7 @@ def with_validation(task: Task, share: float) -> Task:
         task.ranks, share, groups=task.groups,
         generator=np.random.default_rng(task.split),
     )  # fmt: skip
+    numbers = task.numbers.get("train", np.arange(len(task.ranks)))
     return replace(
         task,
         features=task.features[~held].reset_index(drop=True),
@@ -224,7 +288,22 @@ def with_validation(task: Task, share: float) -> Task:
         groups=None if task.groups is None else task.groups[~held],
         validation=(task.features[held].reset_index(drop=True), task.ranks[held]),
         details={**task.details, "validation_share": share},
+        numbers={**task.numbers, "train": numbers[~held], "valid": numbers[held]},
     )
+
+
+def _check_values(value: Any, name: str) -> None:
+    """Raise for what no setting is: dates, and numbers that are not finite."""
+    if isinstance(value, Mapping):
+        for key, one in value.items():
+            _check_values(one, f"{name}.{key}")
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            _check_values(one, name)
+    elif not isinstance(value, (str, int, float)) or (
+        isinstance(value, float) and not math.isfinite(value)
+    ):
+        raise ValueError(f"{name} must be texts, finite numbers or true and false; got {value!r}")
 
 
 def _toml_reader() -> Any:
@@ -244,10 +323,11 @@ def estimate_seconds(jobs: Sequence[Job]) -> float:
     size.
     """
     sizes: dict[int, list[tuple[Job, int]]] = {}
+    known = check_settings(jobs)
     for one in jobs:
         if one.config.role != "method":
             continue
-        settings = _estimator(one).training_settings(one.task.features)
+        settings = known[settings_key(one)]
         steps = max(1, len(one.task.ranks) // settings.batch_size) * settings.max_epochs
         sizes.setdefault(settings.batch_size, []).append((one, steps))
     each = max(1, _PROBES // max(1, len(sizes)))
@@ -271,7 +351,11 @@ def _step_seconds(one: Job, batch_size: int) -> float:
         model = _estimator(one, max_epochs=epochs, classes=task.labels.classes.tolist())
         with using_threads(one.config.threads):
             start = time.perf_counter()
-            model.fit(features, labels, X_val=features.iloc[:2], y_val=labels[:2])
+            try:
+                model.fit(features, labels, X_val=features.iloc[:2], y_val=labels[:2])
+            except (TypeError, AttributeError, KeyError, IndexError) as error:
+                reason = f"{type(error).__name__}: {error}"
+                raise RunsFailed(f"a trial of {one.name} failed ({reason})") from None
             taken.append(time.perf_counter() - start)
     return max(taken[1] - taken[0], 1e-9) / (2 * max(1, rows // batch_size))
 

@@ -7,7 +7,6 @@ cell that was not run shows the published figure and says so.
 import csv
 import io
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from echelon.experiments.published import (
     published,
     published_settings,
 )
+from echelon.storage.atomic import write_text
 
 MAIN_METHODS = ("ce", "ornn", "coral", "corn")
 PAPER_NETWORKS = {
@@ -172,12 +172,7 @@ def write_tables(tables: Mapping[str, Table], folder: str | Path) -> list[Path]:
         }
         for ending, text in texts.items():
             path = folder / f"{name}.{ending}"
-            partial = folder / f".{path.name}.{os.getpid()}.partial"
-            try:
-                partial.write_text(text, encoding="utf-8")
-                os.replace(partial, path)
-            finally:
-                partial.unlink(missing_ok=True)
+            write_text(path, text)
             paths.append(path)
     return paths
 

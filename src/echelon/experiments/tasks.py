@@ -1,8 +1,8 @@
 """Tasks: a table that is divided once into what is fitted on and what is tested on."""
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from echelon.data.friedman import fitted_probabilities, make_friedman
+from echelon.data.files import typed_table
 from echelon.data.labels import Labels
-from echelon.data.pictures import load_digits, make_discs
 from echelon.data.published import Partition, three_parts
-from echelon.data.reviews import make_reviews
 from echelon.data.splits import hold_out
-from echelon.data.tables import TableSchema, read_table
+from echelon.data.tables import TableSchema
+from echelon.datasets.digits import load_digits
+from echelon.datasets.discs import make_discs
+from echelon.datasets.friedman import fitted_probabilities, make_friedman
+from echelon.datasets.reviews import make_reviews
 
 FIREMAN_ROWS = {"train": 30_922, "valid": 1_628, "test": 8_138}  # of the CORN paper's partition
 COURSERA_ROWS = {"train": 8_888, "valid": 593, "test": 2_370}
@@ -31,7 +33,9 @@ class Task:
 
     `ranks` are those of the rows, `test_ranks` those of the test rows. `floor` are the true
     probabilities of the test rows (n, K), where they are known. `split` says which of several
-    random divisions of the same table it is, `text` and `image` which columns hold such.
+    random divisions of the same table it is, `text` and `image` which columns hold such. `numbers`
+    are those of the rows in the file that they come from, for each part: counted from 0, without
+    the header. A part without them is a file of its own, whole and in its order.
     """
 
     name: str
@@ -47,6 +51,7 @@ class Task:
     text: str | None = None
     image: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
+    numbers: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -125,6 +130,7 @@ def table_task(
         text=text,
         image=image,
         details={"test_share": test_share},
+        numbers={"train": np.flatnonzero(~held), "test": np.flatnonzero(held)},
     )
 
 
@@ -147,6 +153,7 @@ def generated_task(num_classes: int = 16, data_seed: int = 0) -> Task:
         parts["test"].ranks,
         validation=(frames["valid"], parts["valid"].ranks),
         floor=parts["test"].bayes_probabilities,
+        split=data_seed,
         details={"data_seed": data_seed},
     )
 
@@ -171,7 +178,7 @@ def generated_pictures(data_seed: int = 0) -> Task:
         for i, (name, rows) in enumerate(DISCS_ROWS.items())
     }
     frames = {
-        name: pd.DataFrame({"picture": list(one.pictures)}, dtype=object)
+        name: pd.DataFrame({"picture": list(one.images)}, dtype=object)
         for name, one in parts.items()
     }
     ranks = {name: one.ranks for name, one in parts.items()}
@@ -258,11 +265,12 @@ def _divided_fireman(path: Path) -> Task:
     ends = [round(0.75 * len(order)), round(0.8 * len(order))]
     parts = dict(zip(("train", "valid", "test"), np.split(order, ends), strict=True))
     frames = {name: frame.iloc[index].reset_index(drop=True) for name, index in parts.items()}
-    return _fireman(frames, "fireman (divided here)", {"balanced_to": least})
+    made = _fireman(frames, "fireman (divided here)", {"balanced_to": least})
+    return replace(made, numbers=parts)
 
 
 def _fireman_frame(path: Path) -> pd.DataFrame:
-    frame = read_table(path)
+    frame = typed_table(path)
     missing = [name for name in (*FIREMAN_COLUMNS, "response") if name not in frame.columns]
     if missing:
         raise ValueError(f"{path} has no column {missing[0]!r}; Fireman has V1 to V10 and response")

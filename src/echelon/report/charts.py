@@ -142,10 +142,11 @@ def training(found: Comparison) -> Titled | None:
 def confusion(found: Comparison) -> Titled:
     """Shares of the predicted classes within each true class."""
     alt = altair()
-    classes, truth = found.classes, found.truth
+    groups = found.groups
+    classes, size = groups.names, len(groups.names)
     prediction = found.main_run.predictions["prediction"].astype(np.int64)
-    size = len(classes)
-    counts = np.bincount(truth * size + prediction, minlength=size * size).reshape(size, size)
+    pairs = groups.of_rank[found.truth] * size + groups.of_rank[prediction]
+    counts = np.bincount(pairs, minlength=size * size).reshape(size, size)
     totals = counts.sum(axis=1, keepdims=True)
     shares = np.divide(counts, totals, out=np.zeros((size, size)), where=totals > 0)
     frame = pd.DataFrame(
@@ -180,7 +181,8 @@ def confusion(found: Comparison) -> Titled:
     )
     return Titled(
         "Confusion matrix",
-        f"Predicted exactly right, by true class: {hits}.",
+        f"{'Predicted in the right group' if groups.note else 'Predicted exactly right'}, by true "
+        f"class: {hits}.{groups.note}",
         chart.properties(height=max(160, min(460, 30 * size))),
     )
 
@@ -189,21 +191,27 @@ def class_errors(found: Comparison) -> Titled:
     """MAE of each true class."""
     alt = altair()
     prediction = found.main_run.predictions["prediction"].astype(np.int64)
-    errors = errors_of(found.truth, prediction, len(found.classes))
+    groups = found.groups
     counts = np.bincount(found.truth, minlength=len(found.classes))
-    frame = pd.DataFrame({"class": found.classes, "MAE": errors, "rows": counts}).dropna()
+    errors = errors_of(found.truth, prediction, len(found.classes))
+    rows = groups.summed(counts)
+    total = groups.summed(np.where(counts > 0, errors, 0) * counts)
+    errors = np.divide(total, rows, out=np.full(len(rows), np.nan), where=rows > 0)
+    frame = pd.DataFrame({"class": groups.names, "MAE": errors, "rows": rows}).dropna()
     chart = (
         alt.Chart(frame)
         .mark_bar(color=BLUE)
         .encode(
-            x=alt.X("class:N", sort=found.classes, title="true class", axis=alt.Axis(labelAngle=0)),
+            x=alt.X("class:N", sort=groups.names, title="true class", axis=alt.Axis(labelAngle=0)),
             y=alt.Y("MAE:Q", title="mean absolute error"),
             tooltip=["class", "rows", alt.Tooltip("MAE", format=".3f")],
         )
         .properties(height=200)
     )
     words = ", ".join(f"class {row['class']} {row['MAE']:.2f}" for _, row in frame.iterrows())
-    return Titled("Error of each class", f"Mean absolute error by true class: {words}.", chart)
+    return Titled(
+        "Error of each class", f"Mean absolute error by true class: {words}.{groups.note}", chart
+    )
 
 
 def reliability(found: Comparison) -> Titled:

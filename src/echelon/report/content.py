@@ -18,8 +18,9 @@ from echelon.evaluation.comparison import (
     summarise,
 )
 from echelon.evaluation.diagnostics import Diagnostic, diagnose
-from echelon.runs import Run
+from echelon.runs import Run, mixture
 
+SHOWN_CLASSES = 30  # in a chart; more are shown in groups
 TITLES = {
     "mae": "MAE",
     "rmse": "RMSE",
@@ -36,6 +37,53 @@ TITLES = {
     "minimum_sensitivity": "least sensitivity",
     "log_score": "log score",
 }
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Classes as charts show them: each by itself, or consecutive ones together.
+
+    `of_rank` says to which group each rank belongs, (K,).
+    """
+
+    names: list[str]
+    of_rank: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, classes: Sequence[str]) -> "Groups":
+        """As many groups as there are classes, or `SHOWN_CLASSES` of about the same size.
+
+        Examples
+        --------
+        >>> Groups.of([str(i) for i in range(60)]).names[:2]
+        ['0 to 1', '2 to 3']
+        """
+        count = min(len(classes), SHOWN_CLASSES)
+        of_rank = np.arange(len(classes)) * count // max(1, len(classes))
+        names = []
+        for group in range(count):
+            ranks = np.flatnonzero(of_rank == group)
+            first, last = (classes[rank] for rank in (ranks[0], ranks[-1]))
+            names.append(first if len(ranks) == 1 else f"{first} to {last}")
+        if len(set(names)) < count:  # labels that look alike
+            names = [f"{number}: {name}" for number, name in enumerate(names)]
+        return cls(names, of_rank.astype(np.int64))
+
+    @property
+    def note(self) -> str:
+        """What a reader must know of them; nothing where every class is by itself."""
+        if len(self.names) == len(self.of_rank):
+            return ""
+        return (
+            f" {len(self.of_rank):,} classes are more than the {SHOWN_CLASSES} that a chart shows: "
+            f"consecutive ones stand together."
+        )
+
+    def summed(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values of ranks, (..., K), added up in each group, (..., groups)."""
+        starts = np.searchsorted(self.of_rank, np.arange(len(self.names)))
+        summed: NDArray[Any] = np.add.reduceat(values, starts, axis=-1)
+        return summed
 
 
 @dataclass(frozen=True)
@@ -56,10 +104,16 @@ class Comparison:
             for name in ("truth", "prediction", "probabilities"):
                 if name not in run.predictions:
                     raise ValueError(f"a run has no {name} among its predictions; make it anew")
+            if run.metrics.get("mae") is None:
+                raise ValueError("a run has no mae among its metrics; make it anew")
+            if not len(run.predictions["truth"]):
+                raise ValueError("a run was tested on no rows; make it anew with some")
             truth = truths.setdefault(run.config.split, run.predictions["truth"])
             if not np.array_equal(run.predictions["truth"], truth):
                 raise ValueError("the runs were not tested on the same rows: report them apart")
             by_method.setdefault(run.config.method, []).append(run)
+        if (reason := mixture([run.config for run in runs])) is not None:
+            raise ValueError(f"the runs do not belong together: {reason}; report them apart")
         if "method" not in {run.config.role for run in runs}:
             raise ValueError(
                 "only baselines have finished: run the same `echelon compare` again, which keeps "
@@ -100,6 +154,11 @@ class Comparison:
         probabilities = self.main_run.predictions["probabilities"]
         found = self.main_run.config.classes or range(probabilities.shape[1])
         return [str(label) for label in found]
+
+    @cached_property
+    def groups(self) -> "Groups":
+        """The classes as charts show them."""
+        return Groups.of(self.classes)
 
     @property
     def truth(self) -> NDArray[np.int64]:
@@ -304,7 +363,7 @@ def _mean(runs: Sequence[Run], metric: str) -> float:
 
 def _value(run: Run, metric: str) -> float:
     value = run.metrics.get(metric)
-    if value is None and metric in metrics.OF_LABELS:  # a run of an older version
+    if value is None and metrics.METRICS[metric].of_labels:  # a run of an older version
         arrays = run.predictions
         value = getattr(metrics, metric)(arrays["truth"], arrays["prediction"])
     return float("nan") if value is None else float(value)

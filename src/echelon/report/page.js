@@ -83,11 +83,13 @@ function showCell(node, value, fill) {
 
 function showRow() {
   const rows = data.rows, place = Number(list.value), p = rows.probabilities[place];
-  const truth = rows.truth[place], predicted = rows.prediction[place];
+  const [ofTruth, ofPredicted] = rows.given[place];
   const percent = (value) => `${(100 * value).toFixed(1)} %`;
   words.textContent =
-    `Row ${rows.number[place]}: the truth is ${data.classes[truth]}, which was given ${percent(p[truth])}; ` +
-    `predicted is ${data.classes[predicted]}, given ${percent(p[predicted])}.`;
+    `Row ${rows.number[place]}: the truth is ${data.classes[rows.truth[place]]}, which was given ${percent(ofTruth)}; ` +
+    `predicted is ${data.classes[rows.prediction[place]]}, given ${percent(ofPredicted)}.${data.note}`;
+  // bars are of groups, which are the classes themselves where those are not too many
+  const truth = data.group[rows.truth[place]], predicted = data.group[rows.prediction[place]];
   showCell(document.getElementById("row-text"), rows.text?.[place], (node, text) => { node.textContent = text; });
   showCell(document.getElementById("row-image"), rows.image?.[place], (node, address) => {
     const picture = document.createElement("img");
@@ -106,10 +108,10 @@ function showRow() {
       x: x + 0.1 * step, y: height - bottom - high, width: 0.8 * step, height: Math.max(high, 0.5),
       class: k === truth ? "bar true" : "bar",
     });
-    bar.append(element("title", {}, `${data.classes[k]}: ${percent(value)}`));
+    bar.append(element("title", {}, `${data.groups[k]}: ${percent(value)}`));
     drawn.append(bar);
     if (k % every === 0 || k === truth || k === predicted) {
-      const label = data.classes[k];
+      const label = data.groups[k];
       drawn.append(element("text", { x: x + step / 2, y: height - bottom + 15, "text-anchor": "middle" },
         label.length > 8 && p.length > 6 ? label.slice(0, 7) + "…" : label));
     }

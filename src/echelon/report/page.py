@@ -4,7 +4,6 @@ import base64
 import html
 import io
 import json
-import os
 import re
 from collections.abc import Mapping
 from importlib import resources
@@ -16,6 +15,7 @@ import numpy as np
 from echelon.report.charts import Titled, all_charts, altair
 from echelon.report.content import TITLES, Comparison
 from echelon.runs import read_runs
+from echelon.storage.atomic import replacing, replacing_text, require_writable, write_text
 
 _SHOWN = (
     "mae", "rmse", "accuracy", "accuracy_within", "quadratic_weighted_kappa",
@@ -40,17 +40,15 @@ def write_page(folder: str | Path, out: str | Path | None = None) -> Path:
         The page; ``report.html`` in the folder without it.
     """
     found = Comparison.of(read_runs(folder))
-    text = render(found)
     path = Path(out) if out is not None else Path(folder) / "report.html"
-    if not path.parent.is_dir():
-        raise ValueError(f"the folder {path.parent} does not exist")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    require_writable(path)
+    write_text(path, render(found))
     return path
+
+
+def page_text(folder: str | Path) -> str:
+    """The page about the runs in a folder, as :func:`write_page` would write it."""
+    return render(Comparison.of(read_runs(folder)))
 
 
 def write_charts(folder: str | Path, out: str | Path, image: str = "svg") -> list[Path]:
@@ -73,7 +71,8 @@ def write_charts(folder: str | Path, out: str | Path, image: str = "svg") -> lis
     for name, one in made.items():
         path = out / f"{name}.{image}"
         options = {"scale_factor": 2.0} if image == "png" else {}
-        _with_width(one.chart, _IMAGE_WIDTH).save(str(path), **options)
+        with replacing(path) if image == "png" else replacing_text(path) as stream:
+            _with_width(one.chart, _IMAGE_WIDTH).save(stream, format=image, **options)
         paths.append(path)
     return paths
 
@@ -85,7 +84,11 @@ def render(found: Comparison) -> str:
 
     made = all_charts(found)
     specs = {name: _spec(one) for name, one in made.items()}
-    data = {"charts": specs, "rows": _explored_rows(found), "classes": found.classes}
+    data = {
+        "charts": specs, "rows": _explored_rows(found), "classes": found.classes,
+        "groups": found.groups.names, "group": found.groups.of_rank.tolist(),
+        "note": found.groups.note,
+    }  # fmt: skip
     parts = {
         "TITLE": _title(found),
         "ANSWER": "".join(f"<li>{_text(sentence)}</li>" for sentence in found.answer()),
@@ -235,11 +238,16 @@ def _explored_rows(found: Comparison) -> dict[str, Any]:
     orders = {name: np.argsort(-key, kind="stable")[:_EXPLORED] for name, key in keys.items()}
     chosen = sorted({int(row) for order in orders.values() for row in order})
     place = {row: i for i, row in enumerate(chosen)}
+    numbers = arrays.get("row", np.arange(len(truth)))
+    bars = found.groups.summed(p[chosen])
     return {
-        "number": chosen,
+        "number": numbers[chosen].tolist(),
         "truth": truth[chosen].tolist(),
         "prediction": prediction[chosen].tolist(),
-        "probabilities": [[round(float(value), 4) for value in p[row]] for row in chosen],
+        "given": [
+            [round(float(p[row, k]), 4) for k in (truth[row], prediction[row])] for row in chosen
+        ],
+        "probabilities": np.round(bars, 4).tolist(),
         "orders": {name: [place[int(row)] for row in order] for name, order in orders.items()},
         **_cells(arrays, chosen),
     }

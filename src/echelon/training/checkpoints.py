@@ -1,18 +1,23 @@
 """Checkpoints of a run: everything that decides how it goes on, and nothing that could run code.
 
-A checkpoint is one safetensors file whose header holds a JSON document. It is written beside the
-old one and then takes its place, so that a run killed at any moment leaves a whole one.
+A checkpoint is one sealed safetensors file whose header holds a JSON document. It is written beside
+the old one and then takes its place, so that a run killed at any moment leaves a whole one. One
+that was damaged all the same is never gone on from: it is set aside, and the run begins anew.
 """
 
 import json
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
+
+from echelon.storage.atomic import WriteFailed, write_bytes
+from echelon.storage.bundle import DamagedFileError, read_bundle, sealed
+from echelon.storage.regular import NotRegularError
 
 _NAME = "checkpoint.safetensors"
 _KEY = "echelon_checkpoint"
@@ -20,31 +25,13 @@ _KEY = "echelon_checkpoint"
 
 def write_atomically(path: Path, tensors: Mapping[str, Tensor], key: str, document: Any) -> None:
     """Write tensors and a JSON document to one safetensors file, wholly or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    content = save(plain, metadata={key: json.dumps(document, allow_nan=False)})
     try:
-        save_file(plain, partial, metadata={key: json.dumps(document, allow_nan=False)})
-        with open(partial, "rb+") as written:
-            os.fsync(written.fileno())
-        os.replace(partial, path)
+        path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ValueError(f"could not write {path}: {error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def read_whole(path: Path, key: str) -> tuple[dict[str, Tensor], Any]:
-    """Read all tensors and the JSON document of a safetensors file, or raise a ValueError."""
-    try:
-        with safe_open(path, framework="pt") as opened:
-            metadata = opened.metadata() or {}
-            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-        return tensors, json.loads(metadata[key])
-    except KeyError:
-        raise ValueError(f"{path} is a safetensors file but not one of echelon's") from None
-    except (SafetensorError, OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is damaged or not a file of echelon's: {error}") from None
+        raise WriteFailed.of(path, error) from None
+    write_bytes(path, content)
 
 
 class CheckpointFolder:
@@ -63,18 +50,46 @@ class CheckpointFolder:
 
     def save(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
         """Replace the newest checkpoint."""
-        write_atomically(
-            self.path, tensors, _KEY, {"fingerprint": self.fingerprint, "state": dict(state)}
-        )
+        document = {"fingerprint": self.fingerprint, "state": dict(state)}
+        write_atomically(self.path, tensors, _KEY, sealed(tensors, document))
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """The newest checkpoint, or None where there is none yet."""
-        if not self.path.is_file():
+        """The newest checkpoint, or None where there is none yet or it was damaged."""
+        if not self.path.exists():
             return None
-        tensors, document = read_whole(self.path, _KEY)
+        try:
+            found = read_bundle(self.path, _KEY)
+            found.require_whole()
+        except FileNotFoundError:  # another process of this run has set it aside
+            return None
+        except NotRegularError as error:
+            raise ValueError(f"{error}; give another checkpoint_dir, or remove it") from None
+        except DamagedFileError as error:
+            self.set_aside(str(error))
+            return None
+        document = found.document
         if not isinstance(document, dict) or document.get("fingerprint") != self.fingerprint:
             raise ValueError(
                 f"the checkpoint {self.path} is of another run, with other data or settings; give "
                 f"another checkpoint_dir, or remove it"
             )
-        return tensors, document["state"]
+        if not isinstance(document.get("state"), dict):
+            self.set_aside(f"{self.path} does not say where the run was")
+            return None
+        return found.tensors, document["state"]
+
+    def set_aside(self, reason: str) -> None:
+        """Keep a checkpoint that cannot be used under another name, and say so."""
+        place = self.path.with_name(f"{self.path.name}.damaged")
+        try:
+            os.replace(self.path, place)
+        except FileNotFoundError:  # another process of this run was faster, and said it
+            return
+        except OSError as error:
+            raise ValueError(
+                f"{reason}, and it cannot be moved out of the way ({error}); remove it"
+            ) from None
+        warnings.warn(
+            f"{reason}; the checkpoint is kept as {place.name}, and the fit begins anew",
+            stacklevel=2,
+        )

@@ -6,8 +6,9 @@ interrupted run goes on from its checkpoint to the same weights, bit by bit.
 
 import math
 import time
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -73,15 +74,24 @@ def train(
     """
     run = _Run(network, rows, validation, settings, seed, fabric, workers)
     if folder is not None and (found := folder.load()) is not None:
-        run.restore(*found)
+        if (misfit := run.misfit(*found)) is None:
+            run.restore(*found)
+        else:
+            folder.set_aside(f"the checkpoint {folder.path} does not fit its own run: {misfit}")
     saved = time.monotonic()
+    is_told = False
 
     def save_if_due() -> None:
-        nonlocal saved
+        nonlocal saved, is_told
         if folder is None or time.monotonic() - saved < checkpoint_seconds:
             return
-        if fabric.is_global_zero:
-            folder.save(*run.state())
+        try:
+            if fabric.is_global_zero:
+                folder.save(*run.state())
+        except OSError as error:  # a checkpoint is for bad times, and no reason to end a fit
+            if not is_told:
+                is_told = True
+                warnings.warn(f"{error}. The fit goes on without a checkpoint", stacklevel=3)
         saved = time.monotonic()
 
     while run.progress.epoch < settings.max_epochs and not run.is_stalled():
@@ -274,7 +284,7 @@ class _Run:
         if self.validation is None:
             return False
         name = f"validation_{self.settings.metric}"
-        sign = -1.0 if self.settings.metric in metrics.HIGHER_IS_BETTER else 1.0
+        sign = -1.0 if metrics.METRICS[self.settings.metric].higher_is_better else 1.0
         before = [sign * earlier[name] for earlier in self.progress.history[:-1]]
         return not before or sign * row[name] < min(before)
 
@@ -322,8 +332,39 @@ class _Run:
         inner = self.optimiser.optimizer
         return [inner.state[p] for group in inner.param_groups for p in group["params"]]
 
+    def misfit(self, tensors: dict[str, Tensor], document: dict[str, Any]) -> str | None:
+        """What keeps a run from going on from a checkpoint; None if nothing does."""
+        if not _is_progress(document):
+            return "it does not say where the run was"
+        network = {name: _outline(value) for name, value in self.network.state_dict().items()}
+        inner = self.optimiser.optimizer
+        parameters = [p for group in inner.param_groups for p in group["params"]]
+        expected: dict[str, Any] = {f"network.{name}": one for name, one in network.items()}
+        expected |= {f"average.{i}": _outline(mean) for i, mean in enumerate(self.average)}
+        expected["random.order"] = _outline(self.order.get_state())
+        expected["random.torch"] = _outline(self.random.state)
+        found = {name: _outline(value) for name, value in tensors.items()}
+        if "random.device" in found:  # a run may go on elsewhere
+            expected["random.device"] = (found["random.device"][0], torch.uint8)
+        if any(name.startswith("best.") for name in found):
+            expected |= {f"best.{name}": one for name, one in network.items()}
+        stepped = {name.rpartition(".")[0] for name in found if name.startswith("optimiser.")}
+        for i, parameter in enumerate(parameters):
+            if (own := f"optimiser.{i}") in stepped:
+                expected[f"{own}.step"] = ((), torch.float32)
+                expected[f"{own}.exp_avg"] = expected[f"{own}.exp_avg_sq"] = _outline(parameter)
+        for name in sorted(expected.keys() | found.keys()):
+            if expected.get(name) != found.get(name):
+                return f"its {name} is not as it must be"
+        try:
+            for name in ("random.order", "random.torch"):
+                torch.Generator().set_state(tensors[name])
+        except RuntimeError:
+            return "its random numbers have no state"
+        return None
+
     def restore(self, tensors: dict[str, Tensor], document: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
+        """Go on from a checkpoint that has no :meth:`misfit`."""
         self.network.load_state_dict(_part(tensors, "network."))
         self.best = _part(tensors, "best.") or None
         for i, mean in enumerate(self.average):
@@ -340,6 +381,27 @@ class _Run:
         self.random.state = tensors["random.torch"]
         self.random.device_state = tensors.get("random.device")
         self.progress = Progress(**document)
+
+
+def _outline(tensor: Tensor) -> tuple[tuple[int, ...], torch.dtype]:
+    return tuple(tensor.shape), tensor.dtype
+
+
+def _is_progress(document: dict[str, Any]) -> bool:
+    """Whether a document holds the fields of :class:`Progress`, of their types."""
+    history, best = document.get("history"), document.get("best_epoch")
+    return (
+        set(document) == {one.name for one in fields(Progress)}
+        and all(type(document[name]) is int and document[name] >= 0 for name in ("epoch", "step"))
+        and type(document["loss_sum"]) in (int, float)
+        and (best is None or (type(best) is int and 1 <= best <= document["epoch"]))
+        and isinstance(history, list)
+        and len(history) == document["epoch"]
+        and all(
+            isinstance(row, dict) and all(type(value) in (int, float) for value in row.values())
+            for row in history
+        )
+    )
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
@@ -409,7 +471,7 @@ def score(curve: RankCurve, rows: Rows, metric: str, decision: str) -> float:
     """A metric of :mod:`echelon.evaluation.metrics` on validation rows."""
     truth: NDArray[Any] = rows.ranks.cpu().numpy()
     weight = None if rows.weight is None else rows.weight.cpu().numpy()
-    if metric in metrics.OF_PROBABILITIES:
+    if not metrics.METRICS[metric].of_labels:
         prediction = curve.probabilities.cpu().numpy()
     else:
         prediction = curve.label(decision).cpu().numpy()

@@ -1,5 +1,6 @@
 """An encoder, a backbone and a head: everything from raw columns to logits."""
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,6 +38,13 @@ class OrdinalNetwork(nn.Module):
         self.head = method.head(out_features)
         self.method = method
         self.calibration: Calibration | None = None
+
+    def calibrated(self, calibration: "Calibration | None") -> "OrdinalNetwork":
+        """These very layers with another calibration, or none; this network stays as it is."""
+        other = copy.copy(self)
+        other._modules = dict(self._modules)  # of which a copy would share one with this network
+        other.calibration = calibration
+        return other
 
     def forward(self, features: Tensor | dict[str, Tensor]) -> Tensor:
         """Logits (n, J) or (n, k, J) of encoded features (n, d), or of a tensor for each part."""

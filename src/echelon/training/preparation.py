@@ -188,7 +188,8 @@ def make_parts(encoder: TableEncoder, readers: Readers, settings: Settings) -> n
         if part == "text":
             assert readers.tokenizer is not None
             count = readers.tokenizer.num_tokens
-            made[part] = make_text_backbone(name, count, mine, readers.config)
+            fetch = not readers.saved
+            made[part] = make_text_backbone(name, count, mine, readers.config, fetch)
         elif part == "image":
             assert readers.pictures is not None
             mean, std = readers.pictures.mean, readers.pictures.std

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
+from echelon.terminal import drawing_stream
+
 Report = Callable[[dict[str, float]], None]
 
 
@@ -18,13 +20,13 @@ def epoch_bar(title: str, max_epochs: int, shown: bool) -> Iterator[Report | Non
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.completed:.0f}/{task.total:.0f}"),
         TimeRemainingColumn(elapsed_when_finished=True),
         TextColumn("{task.fields[scores]}"),
     )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with Progress(*columns, console=Console(file=drawing_stream())) as progress:
         task = progress.add_task(title, total=max_epochs, scores="")
 
         def report(row: dict[str, float]) -> None:
@@ -52,11 +54,11 @@ def run_bar(total: int, shown: bool) -> Iterator[Callable[[str, bool], None] | N
         TextColumn("{task.completed:.0f}/{task.total:.0f}"),
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}"),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
     )
     start = time.monotonic()
     done = new = 0
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, console=Console(file=drawing_stream()), transient=True) as progress:
         task = progress.add_task("", total=total, left="")
 
         def report(name: str, is_new: bool) -> None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from numbers import Real
 from typing import Any, Literal
 
 RECIPES = ("default", "paper")
@@ -95,6 +96,7 @@ _PACES: Mapping[str, _Pace] = {  # see docs/log.md
 # Rows below which those held out are missed, so that the network is refitted; see docs/log.md.
 _REFIT_BELOW = 10_000
 _BOLD_WARM_UP = 20  # steps
+_MOST_EPOCHS = 1_000_000
 _MIN_STEPS = 2000  # small tables need more passes to see as many batches
 
 
@@ -125,6 +127,8 @@ def make_settings(
     if unknown:
         known = ", ".join(one.name for one in fields(Settings))
         raise ValueError(f"there is no setting {min(unknown)!r}; there are: {known}")
+    if "batch_size" in given:  # which the recipes count with
+        _require_whole("batch_size", given["batch_size"])
     if isinstance(backbone, Mapping):
         settings = media_settings(recipe, method, backbone, num_rows, given)
     elif recipe == "default":
@@ -133,6 +137,10 @@ def make_settings(
         settings = _paper(method, backbone or "paper")
     for name in _MAPPINGS:  # what is not given stays the recipe's
         if name in given:
+            if not isinstance(given[name], Mapping):
+                raise ValueError(
+                    f"{name} must be a mapping from name to value; got {given[name]!r}"
+                )
             given[name] = _merged(getattr(settings, name), given[name])
     return _checked(replace(settings, **given))
 
@@ -255,17 +263,33 @@ def _leading(backbone: Mapping[str, str], options: Mapping[str, Any]) -> str:
     return "frozen" if (options.get("text") or {}).get("frozen") else "hf"
 
 
+def _require_whole(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"{name} must be an integer of at least 1; got {value!r}")
+
+
 def _checked(settings: Settings) -> Settings:
-    for name in ("max_epochs", "batch_size"):
+    for name, most in (("max_epochs", _MOST_EPOCHS), ("batch_size", None)):
         value = getattr(settings, name)
-        if not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} must be an integer of at least 1; got {value!r}")
-    if not settings.learning_rate > 0:
+        _require_whole(name, value)
+        if most is not None and value > most:
+            raise ValueError(f"{name} must be at most {most:,}; got {value}")
+    for name in ("learning_rate", "weight_decay", "average", "warm_up", "patience", "clip_norm"):
+        value = getattr(settings, name)
+        is_left_out = value is None and name in ("patience", "clip_norm")
+        if not is_left_out and (isinstance(value, bool) or not isinstance(value, Real)):
+            raise ValueError(f"{name} must be a number; got {value!r}")
+    for name in ("drop_last", "refit", "decay_thresholds"):
+        if not isinstance(getattr(settings, name), bool):
+            raise ValueError(f"{name} must be true or false; got {getattr(settings, name)!r}")
+    if not 0 < settings.learning_rate < math.inf:
         raise ValueError(f"learning_rate must be greater than 0; got {settings.learning_rate}")
-    if not settings.weight_decay >= 0:
+    if not 0 <= settings.weight_decay < math.inf:
         raise ValueError(f"weight_decay must be at least 0; got {settings.weight_decay}")
-    if settings.patience is not None and settings.patience < 1:
+    if settings.patience is not None and not settings.patience >= 1:
         raise ValueError(f"patience must be at least 1 epoch; got {settings.patience}")
+    if settings.clip_norm is not None and not settings.clip_norm > 0:
+        raise ValueError(f"clip_norm must be greater than 0; got {settings.clip_norm}")
     for name in ("average", "warm_up"):
         if not 0 <= getattr(settings, name) < 1:
             raise ValueError(
@@ -274,6 +298,7 @@ def _checked(settings: Settings) -> Settings:
     for name, known in (
         ("schedule", ("cosine", "constant")),
         ("batches", ("shuffled", "published")),
+        ("scaling", ("quantile", "standard", "none")),
     ):
         if getattr(settings, name) not in known:
             raise ValueError(

@@ -7,14 +7,14 @@ rank is the score with normal noise, cut at its population quantiles. As the tex
 away, the probabilities of the best possible predictor are known exactly.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
+
+from echelon.datasets.latent import LatentRanks, draw_ranks, normal_cdf, require_latent
 
 _PARTS = ("lectures", "videos", "exercises", "slides", "quizzes", "examples", "projects", "notes")
 _ADJECTIVES = {
@@ -30,7 +30,7 @@ _MOST_CLAUSES = 5
 
 
 @dataclass(frozen=True)
-class Reviews:
+class Reviews(LatentRanks):
     """Generated reviews, their ranks, and the truth behind them.
 
     Attributes
@@ -53,14 +53,9 @@ class Reviews:
     noise: float
 
     @property
-    def num_classes(self) -> int:
-        """K."""
-        return len(self.boundaries) + 1
-
-    @property
-    def bayes_probabilities(self) -> NDArray[np.float64]:
-        """The true P(y = k) of each text, (n, K): what no model can beat."""
-        return rank_probabilities(self.scores, self.boundaries, self.noise)
+    def signal(self) -> NDArray[np.float64]:
+        """The score of each text, (n,)."""
+        return self.scores
 
 
 def make_reviews(n: int, num_classes: int = 5, noise: float = 0.5, seed: int = 0) -> Reviews:
@@ -83,18 +78,12 @@ def make_reviews(n: int, num_classes: int = 5, noise: float = 0.5, seed: int = 0
     >>> reviews.bayes_probabilities.shape
     (3, 5)
     """
-    if n < 1:
-        raise ValueError(f"n must be at least 1; got {n}")
-    if num_classes < 2:
-        raise ValueError(f"num_classes must be at least 2; got {num_classes}")
-    if not (noise > 0 and math.isfinite(noise)):
-        raise ValueError(f"noise must be a finite number greater than 0; got {noise}")
+    require_latent(n, num_classes, noise)
     generator = np.random.default_rng(seed)
     texts, scores = zip(*(_one_review(generator) for _ in range(n)), strict=True)
     score = np.array(scores)
     boundaries = np.array(_population_quantiles(num_classes, float(noise)))
-    response = score + noise * generator.standard_normal(n)
-    ranks = np.searchsorted(boundaries, response, side="right")
+    ranks = draw_ranks(score, boundaries, noise, generator)
     return Reviews(list(texts), ranks, score, boundaries, float(noise))
 
 
@@ -112,15 +101,6 @@ def _one_review(generator: np.random.Generator) -> tuple[str, float]:
         values.append(_ADJECTIVES[adjective] * _ADVERBS[adverb] * (_NEGATION if negated else 1.0))
     opening = _OPENINGS[generator.integers(len(_OPENINGS))]
     return f"{opening} {text}.".strip(), float(np.mean(values))
-
-
-def rank_probabilities(
-    signal: NDArray[np.float64], boundaries: NDArray[np.float64], noise: float
-) -> NDArray[np.float64]:
-    """P(y = k), (n, K), of a signal (n,) with normal noise that is cut at boundaries (K-1,)."""
-    z = torch.from_numpy((boundaries - signal[:, None]) / noise)
-    below: NDArray[np.float64] = torch.special.ndtr(z).numpy()  # P(y <= k), (n, K-1)
-    return np.diff(below, axis=1, prepend=0.0, append=1.0)
 
 
 @lru_cache(maxsize=16)
@@ -141,8 +121,7 @@ def _population_quantiles(num_classes: int, noise: float) -> tuple[float, ...]:
     points, share_of = np.array(scores), np.array(weights)
 
     def below(boundary: float) -> float:
-        z = torch.from_numpy((boundary - points) / noise)
-        return float((torch.special.ndtr(z).numpy() * share_of).sum())
+        return float((normal_cdf((boundary - points) / noise) * share_of).sum())
 
     return tuple(_bisect(below, k / num_classes, noise) for k in range(1, num_classes))
 

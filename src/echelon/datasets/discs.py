@@ -1,6 +1,6 @@
-"""Generated pictures whose rank is a measurable quantity, with everything about it known.
+"""Generated images whose rank is a measurable quantity, with everything about it known.
 
-A picture shows a disc, somewhere and of some size, of which a sector is filled, on a noisy ground.
+An image shows a disc, somewhere and of some size, of which a sector is filled, on a noisy ground.
 The rank is the filled share with normal noise, cut at population quantiles. A predictor that
 measured the share without error would have the probabilities that are given: none does better.
 """
@@ -13,18 +13,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from echelon.data.reviews import rank_probabilities
+from echelon.datasets.latent import LatentRanks, draw_ranks, require_latent
 
 _FILLED, _EMPTY, _GROUND = 200, 110, 40  # grey values
 
 
 @dataclass(frozen=True)
-class Discs:
-    """Generated pictures, their ranks, and the truth behind them.
+class Discs(LatentRanks):
+    """Generated images, their ranks, and the truth behind them.
 
     Attributes
     ----------
-    pictures : array of uint8, shape (n, size, size)
+    images : array of uint8, shape (n, size, size)
     ranks : array of int64, shape (n,)
         0..K-1.
     shares : array of float64, shape (n,)
@@ -35,32 +35,27 @@ class Discs:
         Standard deviation of the noise in the rank.
     """
 
-    pictures: NDArray[np.uint8]
+    images: NDArray[np.uint8]
     ranks: NDArray[np.int64]
     shares: NDArray[np.float64]
     boundaries: NDArray[np.float64]
     noise: float
 
     @property
-    def num_classes(self) -> int:
-        """K."""
-        return len(self.boundaries) + 1
-
-    @property
-    def bayes_probabilities(self) -> NDArray[np.float64]:
-        """The true P(y = k) given the share, (n, K): what no model can beat."""
-        return rank_probabilities(self.shares, self.boundaries, self.noise)
+    def signal(self) -> NDArray[np.float64]:
+        """The filled share of each disc, (n,)."""
+        return self.shares
 
 
 def make_discs(
     n: int, num_classes: int = 5, *, size: int = 24, noise: float = 0.1, seed: int = 0
 ) -> Discs:
-    """Generate pictures of partly filled discs.
+    """Generate images of partly filled discs.
 
     Parameters
     ----------
     n : int
-        Number of pictures.
+        Number of images.
     num_classes : int
         K, at least 2.
     size : int
@@ -68,29 +63,23 @@ def make_discs(
     noise : float
         Standard deviation of the noise in the rank, greater than 0, as a share of the disc.
     seed : int
-        Pictures of different seeds are of the same population: fit on one, test on another.
+        Images of different seeds are of the same population: fit on one, test on another.
 
     Examples
     --------
     >>> discs = make_discs(10, seed=1)
-    >>> discs.pictures.shape, discs.bayes_probabilities.shape
+    >>> discs.images.shape, discs.bayes_probabilities.shape
     ((10, 24, 24), (10, 5))
     """
-    if n < 1:
-        raise ValueError(f"n must be at least 1; got {n}")
-    if num_classes < 2:
-        raise ValueError(f"num_classes must be at least 2; got {num_classes}")
+    require_latent(n, num_classes, noise)
     if size < 16:
         raise ValueError(f"size must be at least 16 pixels; got {size}")
-    if not (noise > 0 and math.isfinite(noise)):
-        raise ValueError(f"noise must be a finite number greater than 0; got {noise}")
     generator = np.random.default_rng(seed)
     shares = generator.random(n)
-    pictures = np.stack([_draw(float(share), size, generator) for share in shares])
+    images = np.stack([_draw(float(share), size, generator) for share in shares])
     boundaries = np.array(_population_quantiles(num_classes, float(noise)))
-    response = shares + noise * generator.standard_normal(n)
-    ranks = np.searchsorted(boundaries, response, side="right")
-    return Discs(pictures, ranks, shares, boundaries, float(noise))
+    ranks = draw_ranks(shares, boundaries, noise, generator)
+    return Discs(images, ranks, shares, boundaries, float(noise))
 
 
 def _draw(share: float, size: int, generator: np.random.Generator) -> NDArray[np.uint8]:
@@ -124,20 +113,3 @@ def _ndtr_integral(z: torch.Tensor) -> torch.Tensor:
     density = torch.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
     integral: torch.Tensor = z * torch.special.ndtr(z) + density
     return integral
-
-
-def load_digits() -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The handwritten digits that scikit-learn brings: pictures (1797, 8, 8) and ranks 0..9.
-
-    A digit read as its neighbour is a small error, which makes them ordered classes.
-
-    Examples
-    --------
-    >>> pictures, ranks = load_digits()
-    >>> pictures.shape, int(pictures.max()), ranks[:3].tolist()
-    ((1797, 8, 8), 240, [0, 1, 2])
-    """
-    from sklearn.datasets import load_digits as load
-
-    found = load()
-    return (found.images * 15).astype(np.uint8), found.target.astype(np.int64)

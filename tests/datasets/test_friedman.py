@@ -8,7 +8,7 @@ from scipy import integrate
 from scipy.special import ndtr
 
 from echelon.data import make_friedman
-from echelon.data.friedman import friedman_function
+from echelon.datasets.friedman import friedman_function
 from echelon.evaluation.metrics import mae, rmse
 
 

@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from echelon.datasets.latent import LatentRanks, draw_ranks, normal_cdf, require_latent
+
 NUM_FEATURES = 10
 
 _GRID_STEP = 1e-3
@@ -20,7 +22,7 @@ _CHUNK = 65_536  # rows whose float64 intermediates are held at once
 
 
 @dataclass(frozen=True)
-class Friedman:
+class Friedman(LatentRanks):
     """Rows of Friedman's function, their ranks, and the truth behind them.
 
     Attributes
@@ -41,19 +43,9 @@ class Friedman:
     noise: float
 
     @property
-    def num_classes(self) -> int:
-        """K."""
-        return len(self.boundaries) + 1
-
-    @property
-    def bayes_probabilities(self) -> NDArray[np.float64]:
-        """The true P(y = k) of each row, (n, K): what no model can beat. Computed when asked."""
-        signal = friedman_function(self.features)[:, None]
-        if self.noise == 0:
-            ranks = np.searchsorted(self.boundaries, signal[:, 0], side="right")
-            return np.eye(self.num_classes)[ranks]
-        below = _normal_cdf((self.boundaries - signal) / self.noise)  # P(y <= k), (n, K-1)
-        return np.diff(below, axis=1, prepend=0.0, append=1.0)
+    def signal(self) -> NDArray[np.float64]:
+        """Friedman's function of each row, (n,)."""
+        return friedman_function(self.features)
 
 
 def make_friedman(
@@ -84,18 +76,11 @@ def make_friedman(
     >>> sorted(set(data.ranks.tolist()))
     [0, 1, 2, 3, 4]
     """
-    if n < 1:
-        raise ValueError(f"n must be at least 1; got {n}")
-    if num_classes < 2:
-        raise ValueError(f"num_classes must be at least 2; got {num_classes}")
-    if not (noise >= 0 and math.isfinite(noise)):
-        raise ValueError(f"noise must be a finite number of at least 0; got {noise}")
+    require_latent(n, num_classes, noise, noiseless=True)
     generator = np.random.default_rng(seed)
     features = generator.random((n, NUM_FEATURES), dtype=np.float32)
-    response = friedman_function(features)
-    response += noise * generator.standard_normal(n)
     boundaries = np.array(_population_quantiles(num_classes, float(noise)))
-    ranks = np.searchsorted(boundaries, response, side="right")
+    ranks = draw_ranks(friedman_function(features), boundaries, noise, generator)
     return Friedman(features, ranks, boundaries, float(noise))
 
 
@@ -136,8 +121,8 @@ def fitted_probabilities(
 
     optimiser.step(closure)  # type: ignore[no-untyped-call]
     boundaries, noise = (one.detach().numpy() for one in unpack())
-    found = Friedman(np.asarray(new, np.float32), np.zeros(0, np.int64), boundaries, float(noise))
-    return found.bayes_probabilities
+    fitted = Friedman(np.asarray(new, np.float32), np.zeros(0, np.int64), boundaries, float(noise))
+    return fitted.bayes_probabilities
 
 
 def friedman_function(features: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -164,7 +149,7 @@ def _population_quantiles(num_classes: int, noise: float) -> tuple[float, ...]:
     edges = np.arange(num_cells + 1, dtype=np.float64) * step
     parts = [_sine_cdf(edges), _square_cdf(edges), edges / 10, edges / 5]
     if noise > 0:
-        parts.append(_normal_cdf((edges - reach) / noise))
+        parts.append(normal_cdf((edges - reach) / noise))
     size = 2 ** math.ceil(math.log2(num_cells))
     spectrum = np.ones(size // 2 + 1, dtype=complex)
     for cdf in parts:
@@ -194,9 +179,4 @@ def _sine_cdf(x: NDArray[np.float64]) -> NDArray[np.float64]:
 def _square_cdf(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Distribution function of 20 (u - 0.5)^2."""
     cdf: NDArray[np.float64] = 2 * np.sqrt(np.clip(x / 20, 0, 0.25))
-    return cdf
-
-
-def _normal_cdf(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    cdf: NDArray[np.float64] = torch.special.ndtr(torch.from_numpy(np.ascontiguousarray(x))).numpy()
     return cdf

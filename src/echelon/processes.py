@@ -1,0 +1,71 @@
+"""The processes that share one piece of work: how many, which is this, and with whom it ends.
+
+They are started by torchrun, or by ``--devices`` on one machine. The latter find each other through
+a file, so that nothing listens for them on any address but the loopback one.
+"""
+
+import os
+import socket
+import threading
+import time
+
+RENDEZVOUS = "ECHELON_RENDEZVOUS"  # the file through which processes of one machine meet
+LAUNCHER = "ECHELON_LAUNCHER"  # the number of the process that started them
+_LOOK_SECONDS = 0.5
+_LOOPBACK = ("lo", "lo0")
+_watched: set[int] = set()
+
+
+def world_size() -> int:
+    """How many processes share the work.
+
+    Examples
+    --------
+    >>> world_size()
+    1
+    """
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def rank() -> int:
+    """Which of them this is."""
+    return int(os.environ.get("RANK", "0"))
+
+
+def is_first_process() -> bool:
+    """Whether this process speaks and writes for all."""
+    return rank() == 0
+
+
+def together(number: int, count: int, rendezvous: str) -> dict[str, str]:
+    """What the environment says to the process of a number, of so many on this machine."""
+    told = {
+        "RANK": number, "LOCAL_RANK": number, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count,
+        RENDEZVOUS: rendezvous, LAUNCHER: os.getpid(),
+    }  # fmt: skip
+    names = {name for _, name in socket.if_nameindex()} if hasattr(socket, "if_nameindex") else ()
+    for name in (one for one in _LOOPBACK if one in names):
+        # What carries the tensors would otherwise listen on the address of the machine's name.
+        told |= {"GLOO_SOCKET_IFNAME": name, "NCCL_SOCKET_IFNAME": name}
+    return {name: str(value) for name, value in told.items()}
+
+
+def leave_with(parent: int) -> None:
+    """End this process when its parent does: an orphan would go on for nobody.
+
+    Where the parent is gone already, it ends at once.
+    """
+    if parent in _watched:
+        return
+    _watched.add(parent)
+    if os.name == "nt":  # where the number of the parent stays after its end
+        return
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_LOOK_SECONDS)
+        os._exit(1)
+
+    if os.getppid() != parent:
+        os._exit(1)
+    threading.Thread(target=watch, daemon=True).start()

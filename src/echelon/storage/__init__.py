@@ -1,0 +1,1 @@
+"""Files of every kind: how they are written wholly or not at all."""
