@@ -270,8 +270,29 @@ def test_scorers_work_where_scikit_learn_takes_them() -> None:
     assert search.fit(table, truth).best_score_ < 0
 
 
+@pytest.mark.parametrize("name", sorted(metrics.OF_LABELS | metrics.OF_PROBABILITIES))
+@pytest.mark.parametrize("falling", [False, True])
+def test_a_class_that_only_the_test_rows_hold_is_scored(name: str, falling: bool) -> None:
+    """As a fold may hold all rows of a rare class; the score was NaN."""
+    features = np.random.default_rng(0).normal(size=(40, 2))
+    classes = [9, 4, 1] if falling else None
+    model = OrdinalClassifier(classes=classes, max_epochs=1, random_state=0, device="cpu")
+    model.fit(features, np.array([1, 4, 9, 4] * 10))
+    scorer = getattr(scorers, name if name in metrics.HIGHER_IS_BETTER else f"neg_{name}")
+    assert np.isfinite(scorer(model, features, np.array([1, 5, 9, 12] * 10)))
+
+
+def test_an_unseen_class_takes_its_place_in_the_order() -> None:
+    model = OrdinalClassifier(max_epochs=1, random_state=0, device="cpu")
+    model.fit(np.arange(40.0)[:, None], np.repeat([1, 4], 20))
+    model.predict = lambda X: np.array([1, 4])  # noqa: N803
+    assert scorers.neg_mae(model, None, [3, 3]) == -1.0  # 1, 3, 4: one rank from either
+
+
 def test_a_scorer_refuses_what_has_no_order(fitted) -> None:
     with pytest.raises(ValueError, match="has no classes_"):
         scorers.neg_mae(object(), None, [0])
     with pytest.raises(ValueError, match="metric must be one of"):
         scorers.OrdinalScorer("f1")
+    with pytest.raises(ValueError, match=r"place of the label .*3.* neither rise nor fall"):
+        scorers.with_unseen(np.array([1, 5, 2]), np.array([3]))
