@@ -269,7 +269,10 @@ def test_wrong_input_is_one_line_and_code_2(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("fit", "twice.csv", "--target", "stars", "--out", "m"), "twice.csv, line 1: every column"),
+        (
+            ("fit", "twice.csv", "--target", "stars", "--out", "m"),
+            "twice.csv, line 1: every column",
+        ),
         (("fit", "ragged.csv", "--target", "stars", "--out", "m"), "and line 3 has 3"),
         (("fit", "empty.parquet", "--target", "stars", "--out", "m"), "has columns but no rows"),
         (
