@@ -4,7 +4,7 @@
 with echelon's loop, with a bare loop over preloaded tensors, and with coral-pytorch in a plain
 DataLoader loop; the same network and batch size, best of several rounds in turns. (b) Seconds
 until the validation MAE is 0.75, with the default recipe and with the paper's. (c) Prediction of
-1,000,000 rows through the estimator and through a bare forward pass. (d) EncodedRows per second of a fit
+1,000,000 rows through the estimator and through a bare forward pass. (d) Rows per second of a fit
 of one epoch, and the peak memory, for more and more rows and classes, each in a process of its own;
 and `echelon predict` on a Parquet file of 10,000,000 rows.
 """

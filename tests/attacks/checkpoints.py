@@ -24,14 +24,16 @@ _NAME = "checkpoint.safetensors"
 def checkpoints(material: Path) -> list[Case]:
     """A damaged checkpoint leads to the same model or to a refusal; a forged one may change it."""
     cases = [_damaged(material, damage, number) for damage in DAMAGES for number in range(25)]
+    cases.append(_case("as it was", material, _resealed(material), same=True, whole=True))
     cases += _forged(material)
     cases += _no_files(material)
     return cases
 
 
 def _case(
-    title: str, material: Path, make: Callable[[Path], Any], same: bool, always: bool = False
-) -> Case:
+    title: str, material: Path, make: Callable[[Path], Any], same: bool, always: bool = False,
+    whole: bool = False,
+) -> Case:  # fmt: skip
     def prepare(place: Place) -> None:
         folder = place.out / "m.echelon.checkpoints"
         folder.mkdir()
@@ -48,8 +50,15 @@ def _case(
 
     return Case(
         f"checkpoint {title}", prepare, command=command, check=check if same else None,
-        always=always,
+        always=always or whole, whole=whole,
     )  # fmt: skip
+
+
+def _resealed(material: Path) -> Callable[[Path], Any]:
+    def make(path: Path) -> None:
+        write_forged(path, *read_model(material / _NAME), CHECKPOINT_KEY)
+
+    return make
 
 
 def _damaged(material: Path, damage: Any, number: int) -> Case:

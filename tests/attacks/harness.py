@@ -73,6 +73,8 @@ class Case:
     starts: bool = False  # whether processes of echelon's own are what was asked for
     always: bool = False  # whether it is part of the quick form
     makes: bool = False  # whether it makes the given files itself, as it tries several
+    named: Callable[[Place], Path | None] = lambda place: None  # an output outside the folder
+    whole: bool = False  # whether nothing is wrong with it, so that a refusal is a failure
 
 
 @dataclass(frozen=True)
@@ -356,11 +358,13 @@ def _work(
         try:
             with redirect_stdout(io.StringIO()):
                 case.prepare(place)
+            os.chdir(place.out)
             say(start=number, held=_held(os.getpid()))
             began = time.monotonic()
             outcome, detail = _tried(case, place, watch)
             seconds = round(time.monotonic() - began, 3)
             say(case=number, outcome=outcome, detail=detail, seconds=seconds)
+            os.chdir(folder.parent)
             shutil.rmtree(folder, onerror=_removed_all_the_same)
         except BaseException as error:
             say(case=number, outcome="broken", detail=_describe(error))
@@ -384,11 +388,13 @@ def _tried(case: Case, place: Place, watch: "Watch") -> tuple[str, str]:
         wrong = case.check(place, value)
         if wrong:
             outcome, detail = "wrong", wrong
+    if outcome == "refused" and case.whole:
+        outcome = "wrong"
     if grown > BYTES:
         outcome, detail = "memory", f"{grown / 2**30:.1f} GiB; {outcome}: {detail}"
     if watch.seen:
         outcome, detail = watch.seen[0][0], f"{watch.seen[0][1]}; {outcome}: {detail}"
-    changed = _changed(before, _snapshot(place.given))
+    changed = _changed(before, _snapshot(place.given), case.named(place), place.given)
     if changed and not case.makes:
         outcome, detail = "touched", f"{changed}; {outcome}: {detail}"
     return outcome, detail[:600]
@@ -434,7 +440,7 @@ def _read_refusal(code: Any, errors: str) -> tuple[str, str]:
     lines = [line for line in errors.splitlines() if line.strip()]
     said = [line for line in lines if not line.startswith("echelon: warning: ")]
     last = said[-1] if said else ""
-    if code not in (1, 2) or "Traceback" in errors:
+    if code not in (1, 2) or "Traceback" in errors or "a fault of echelon itself" in errors:
         return "traceback", f"exit code {code}: {last}"
     if re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", errors):
         return "noise", f"control characters: {last!r}"
@@ -464,11 +470,12 @@ class Watch:
         self.seen: list[tuple[str, str]] = []
         self.place: Place | None = None
         self.starts = self.makes = False
+        self.named: Path | None = None
         sys.addaudithook(self._hear)
 
     def over(self, place: Place, case: Case) -> "Watch":
         self.seen, self.starts, self.makes = [], case.starts, case.makes
-        self._next = place
+        self.named, self._next = case.named(place), place
         return self
 
     def __enter__(self) -> None:
@@ -525,6 +532,9 @@ class Watch:
         """Whether something may be written there."""
         if os.fsdecode(path) in ("/dev/null", "/dev/tty"):
             return True
+        # Beside an output is where it is made before it takes its place.
+        if self.named is not None and _lies_in(path, self.named.parent):
+            return True
         return _lies_in(path, place.out) or (self.makes and _lies_in(path, place.given))
 
 
@@ -574,8 +584,13 @@ def _snapshot(folder: Path) -> dict[str, tuple[Any, ...]]:
     return found
 
 
-def _changed(before: dict[str, Any], after: dict[str, Any]) -> str:
+def _changed(
+    before: dict[str, Any], after: dict[str, Any], named: Path | None, folder: Path
+) -> str:
+    """What is not as it was, apart from what was named as output."""
     for name in sorted(before.keys() | after.keys()):
+        if named is not None and _lies_in(folder / name, named):
+            continue
         if before.get(name) != after.get(name):
             how = "is gone" if name not in after else "is new" if name not in before else "changed"
             return f"{name} {how}"

@@ -42,7 +42,10 @@ def _as_cell(material: Path, name: str, make: Any) -> Case:
         )
 
     always = name in ("eps", "bomb-long", "fifo", "bomb-square", "jpeg", "empty", "loop", "svg")
-    return Case(f"image {name}", prepare, command=_predict(material, "rows.csv"), always=always)
+    return Case(
+        f"image {name}", prepare, command=_predict(material, "rows.csv"), always=always,
+        whole=name == "jpeg",
+    )  # fmt: skip
 
 
 def _in_folder(material: Path, name: str, make: Any) -> Case:

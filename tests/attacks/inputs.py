@@ -38,16 +38,18 @@ def _case(material: Path, name: str, suffix: str, make: Any, action: str) -> Cas
         if action == "fit":
             return [
                 "fit", data, "--target", "y", "--out", out, "--max-epochs", "1", "--device", "cpu",
-                "--json",
+                "--json", *(() if "label" in name else ("--classes", "lo,mid,hi")),
             ]  # fmt: skip
         if action == "predict":
             return ["predict", model, data, "--out", out, "--json"]
         return ["evaluate", model, data, "--target", "y", "--json"]
 
     always = name in ("fifo", "duplicate header", "ragged long", "parquet struct", "null bytes")
+    whole = name in ("whole", "parquet whole")
     return Case(
-        f"{action} {name}", prepare, command=command, always=always and action != "evaluate"
-    )
+        f"{action} {name}", prepare, command=command, whole=whole,
+        always=whole or (always and action != "evaluate"),
+    )  # fmt: skip
 
 
 def _csv(change: Callable[[pd.DataFrame], Any]) -> Callable[[Path], str]:
@@ -210,7 +212,7 @@ def _files() -> dict[str, tuple[str, Any]]:
             lambda a, n: a.array([[("a", 1)]] * n, type=a.map_(a.string(), a.int64()))
         ),
         "parquet decimals": _arrow(
-            lambda a, n: a.array(list(range(n))).cast(a.decimal128(20, 2))
+            lambda a, n: a.array(list(range(n))).cast(a.decimal128(24, 2))
         ),
         "parquet days": _arrow(lambda a, n: a.array(list(range(n)), type=a.date32())),
         "parquet times": _arrow(lambda a, n: a.array(list(range(n)), type=a.time32("s"))),

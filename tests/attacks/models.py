@@ -27,6 +27,10 @@ from tests.attacks.material import (
 # ---- damage --------------------------------------------------------------------------------------
 
 
+def whole(content: bytes, chance: random.Random) -> bytes:
+    return content
+
+
 def flip(content: bytes, chance: random.Random) -> bytes:
     found = bytearray(content)
     found[chance.randrange(len(found))] ^= 1 << chance.randrange(8)
@@ -88,6 +92,7 @@ def damaged_models(material: Path) -> list[Case]:
     cases = []
     for name in MODELS:
         content = (material / f"{name}.echelon").read_bytes()
+        cases.append(_damaged(material, name, content, whole, 0))
         for damage in DAMAGES:
             for number in range(18):
                 cases.append(_damaged(material, name, content, damage, number))
@@ -101,15 +106,19 @@ def _damaged(material: Path, name: str, content: bytes, damage: Any, number: int
         (place.given / "m.echelon").write_bytes(damage(content, chance))
 
     def same(place: Place, found: Any) -> str | None:
-        whole = np.load(material / f"{name}.npy")
-        if np.array_equal(found, whole):
+        expected = np.load(material / f"{name}.npy")
+        if np.array_equal(found, expected):
             return None
-        return f"other predictions than the whole model, by up to {abs(found - whole).max()}"
+        return f"other predictions than the whole model, by up to {abs(found - expected).max()}"
 
     title = f"damaged {name} {damage.__name__} {number}"
     if number % 18 == 17:
         return Case(title, prepare, command=lambda place: _predict(place, material, name))
-    return Case(title, prepare, call=lambda place: _predicted(place, material, name), check=same)
+    is_whole = damage is whole
+    return Case(
+        title, prepare, call=lambda place: _predicted(place, material, name), check=same,
+        always=is_whole, whole=is_whole,
+    )  # fmt: skip
 
 
 def _predicted(place: Place, material: Path, name: str) -> Any:
@@ -132,6 +141,7 @@ def forged_models(material: Path) -> list[Case]:
     for name in MODELS:
         tensors, document = read_model(material / f"{name}.echelon")
         cases += _hostile(material, name)
+        cases.append(_forged(f"forged {name} not at all", material, name, _unchanged, whole=True))
         cases += _odd_tensors(material, name, tensors)
         pairs = [(keys, odd) for keys in nodes(document) for odd in ODD_VALUES]
         # Settings and readers decide what is built, the rest only what is shown.
@@ -152,6 +162,10 @@ def forged_models(material: Path) -> list[Case]:
     return cases
 
 
+def _unchanged(tensors: Any, document: Any, place: Place) -> None:
+    """Sealed anew, so that a refusal of all others is not the seal's."""
+
+
 def _with_value(keys: tuple[Any, ...], value: Any) -> Any:
     return lambda tensors, document, place: replaced(document, keys, value)
 
@@ -161,13 +175,9 @@ def _instead(value: Any) -> Any:
 
 
 def _forged(
-    title: str,
-    material: Path,
-    name: str,
-    change: Any,
-    always: bool = False,
-    by_command: bool = False,
-) -> Case:
+    title: str, material: Path, name: str, change: Any, *, always: bool = False,
+    by_command: bool = False, whole: bool = False,
+) -> Case:  # fmt: skip
     def prepare(place: Place) -> None:
         tensors, document = read_model(material / f"{name}.echelon")
         changed = change(tensors, document, place)
@@ -183,7 +193,8 @@ def _forged(
         prepare,
         call=lambda place: _predicted(place, material, name),
         check=lambda place, found: not_probabilities(found),
-        always=always,
+        always=always or whole,
+        whole=whole,
     )
 
 

@@ -3,9 +3,14 @@
 The options are those that the program has, so that a new one is attacked from its first day.
 """
 
+import os
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+import typer
 
 from tests.attacks.harness import Case, Place
 
@@ -16,9 +21,9 @@ _WORDS = (
     "$(touch ran)", "; touch ran", "hf:someone/network", "timm:hf-hub:someone/network",
     "http://127.0.0.1:9/x", "\u202e", "size=1:2", "%s%n", "y",
 )  # fmt: skip
-_PATHS = (
-    "", " ", "zyx/zyx/zyx", "/dev/full", "/proc/self/mem", "x" * 300, "given:folder", "given:link",
-    "given:loop", "given:fifo", "given:input", "given:model", "given:read-only/x", "a\x1b[31mb",
+_PATHS: tuple[str, ...] = (
+    "", " ", "zyx/zyx/zyx", "/dev/full", "x" * 300, "given:folder", "given:link",
+    "given:loop", "given:input", "given:model", "given:read-only/x", "a\x1b[31mb",
     "/dev/null", "p.parquet", "p.xlsx",
 )  # fmt: skip
 # What takes long or starts processes, tried with few values.
@@ -29,55 +34,89 @@ _FEW = {
 }
 
 
-def options(material: Path) -> list[Case]:
-    """All values of all options; and the arguments, of which a command needs some."""
-    import typer
+@dataclass(frozen=True)
+class _Option:
+    """An option or an argument of a command, as its function declares it."""
 
+    name: str
+    flag: str | None  # None for an argument
+    kind: type
+
+    @classmethod
+    def of(cls, name: str, hint: Any) -> "_Option":
+        declared, told = get_args(hint)
+        kind = next((one for one in get_args(declared) if one is not NoneType), declared)
+        if isinstance(told, typer.models.ArgumentInfo):
+            return cls(name, None, kind)
+        said = (told.default, *(told.param_decls or ()))
+        flags = [one for one in said if isinstance(one, str) and one.startswith("--")]
+        return cls(name, flags[0] if flags else f"--{name.replace('_', '-')}", kind)
+
+
+def _commands() -> dict[str, list[_Option]]:
     from echelon.cli.main import app
 
+    found = {}
+    for command in app.registered_commands:
+        assert command.callback is not None
+        hints = get_type_hints(command.callback, include_extras=True)
+        hints.pop("return")
+        name = command.name or command.callback.__name__
+        found[name] = [_Option.of(one, hint) for one, hint in hints.items()]
+    return dict(sorted(found.items()))
+
+
+def options(material: Path) -> list[Case]:
+    """All values of all options and arguments; none of them, and one that there is not."""
     cases: list[Case] = []
-    for name, command in sorted(typer.main.get_command(app).commands.items()):  # type: ignore[attr-defined]
-        for option in command.params:
-            if option.name in ("help",):
-                continue
-            for value in _values(option):
-                cases.append(_case(material, name, option, value))
-        cases.append(Case(f"option {name} alone", command=lambda place, name=name: [name]))
-        cases.append(
-            Case(
-                f"option {name} unknown",
-                command=lambda place, name=name: [name, "--no-such-option", "1"],
-            )
-        )
+    for name, known in _commands().items():
+        for option in known:
+            cases += [_case(material, name, option, known, value) for value in _values(option)]
+        as_json = next(one for one in known if one.name == "as_json")
+        cases.append(_case(material, name, as_json, known, "", whole=True))
+        for title, more in (("alone", ()), ("unknown", ("--no-such-option", "1"))):
+            line = [name, *more]
+            cases.append(Case(f"option {name} {title}", command=lambda place, line=line: line))
     return cases
 
 
-def _values(option: Any) -> tuple[str, ...]:
+def _values(option: _Option) -> tuple[str, ...]:
     if option.name in _FEW:
         return _FEW[option.name]
-    kind = option.type.name
-    if kind == "boolean":
-        return ("",)
-    if kind == "integer":
-        return _NUMBERS
-    if kind == "float":
-        return _SHARES
-    return _PATHS if kind in ("path", "file", "directory") else _WORDS
+    # A pipe waits for its reader, as all programs do; one to be read from must be refused.
+    paths = _PATHS if option.name in _OUTPUTS else (*_PATHS, "given:fifo", "/proc/self/mem")
+    by_kind = {bool: ("",), int: _NUMBERS, float: _SHARES, Path: paths}
+    return by_kind.get(option.kind, _WORDS)
 
 
-def _case(material: Path, name: str, option: Any, value: str) -> Case:
+def _case(
+    material: Path, name: str, option: _Option, known: list[_Option], value: str,
+    whole: bool = False,
+) -> Case:  # fmt: skip
     def command(place: Place) -> list[str]:
-        return _command_line(material, place, name, option, _placed(place, value))
+        return _command_line(place, name, option, known, _placed(place, name, value))
+
+    def named(place: Place) -> Path | None:
+        """An output is named by its option, unless it is also an input."""
+        if option.name not in _OUTPUTS or value in ("", "given:input"):
+            return place.given / "runs" if option.name == "charts" else None  # beside the runs
+        if value == "given:model" and name in ("predict", "evaluate", "export"):
+            return None
+        path = Path(_placed(place, name, value))
+        return path if value == "given:loop" else path.resolve()
 
     return Case(
-        f"option {name} {option.name} = {value[:40]!r}",
+        f"option {name} {'as it is' if whole else f'{option.name} = {value[:40]!r}'}",
         lambda place: _prepare(material, place),
         command=command,
         starts=option.name in ("devices", "workers", "cluster"),
-        always=(option.name, value) in _ALWAYS,
+        always=(whole and name != "export") or (option.name, value) in _ALWAYS,
+        named=named,
+        whole=whole,
     )
 
 
+_OUTPUTS = ("out", "onnx", "charts")
 _ALWAYS = {("seeds", "99999999999999999999"), ("out", "given:link"), ("out", "given:input")}
 
 
@@ -89,29 +128,37 @@ def _prepare(material: Path, place: Place) -> None:
     (place.given / "target.txt").write_text("kept")
     (place.given / "link").symlink_to(place.given / "target.txt")
     (place.given / "loop").symlink_to(place.given / "loop")
+    os.mkfifo(place.given / "fifo")
     read_only = place.given / "read-only"
     read_only.mkdir()
     read_only.chmod(0o500)
-    grid = 'methods = ["ce"]\ntarget = "y"\ntest_seeds = 0\n[grid]\nmax_epochs = [1]\n'
-    data = f'data = "{place.given / "data.csv"}"\n'
-    (place.given / "grid.toml").write_text(data + grid)
+    grid = (
+        f'data = "{place.given / "data.csv"}"', 'methods = ["ce"]', 'target = "y"',
+        'classes = ["lo", "mid", "hi"]', "test_seeds = 0", "[grid]", "max_epochs = [1]",
+    )  # fmt: skip
+    (place.given / "grid.toml").write_text("\n".join(grid) + "\n")
     shutil.copytree(material / "runs", place.given / "runs")
 
 
-def _placed(place: Place, value: str) -> str:
-    names = {"input": "data.csv", "model": "table.echelon"}
+def _placed(place: Place, command: str, value: str) -> str:
+    inputs = {"predict": "table.csv", "report": "runs", "grid": "grid.toml"}
+    names = {"input": inputs.get(command, "data.csv"), "model": "table.echelon"}
     if value.startswith("given:"):
         name = value.removeprefix("given:")
         return str(place.given / names.get(name, name))
     return value
 
 
-def _command_line(material: Path, place: Place, name: str, option: Any, value: str) -> list[str]:
+def _command_line(
+    place: Place, name: str, option: _Option, known: list[_Option], value: str
+) -> list[str]:
+    """A command that would work, but for one value."""
     given, out = place.given, place.out
     positional, named = {
         "fit": (
             {"data": given / "data.csv"},
-            {"target": "y", "out": out / "m.echelon", "max_epochs": 1, "device": "cpu"},
+            {"target": "y", "out": out / "m.echelon", "max_epochs": 1, "device": "cpu",
+             "classes": "lo,mid,hi"},
         ),
         "predict": (
             {"model": given / "table.echelon", "data": given / "table.csv"},
@@ -124,7 +171,7 @@ def _command_line(material: Path, place: Place, name: str, option: Any, value: s
         "compare": (
             {"data": given / "data.csv"},
             {"target": "y", "out": out / "runs", "methods": "ce", "seeds": 1, "max_epochs": 1,
-             "workers": 1, "device": "cpu", "dry_run": ""},
+             "workers": 1, "device": "cpu", "classes": "lo,mid,hi", "dry_run": ""},
         ),
         "grid": ({"config": given / "grid.toml"}, {"out": out / "runs", "dry_run": ""}),
         "report": ({"folder": given / "runs"}, {"out": out / "page.html"}),
@@ -133,22 +180,13 @@ def _command_line(material: Path, place: Place, name: str, option: Any, value: s
             {"out": out / "runs", "methods": "ce", "seeds": 1, "max_epochs": 1, "dry_run": ""},
         ),
     }.get(name, ({}, {}))  # fmt: skip
-    if name == "export" and option.name == "onnx":
-        pass
-    if option.name in ("cluster", "workers"):
+    if option.name in ("cluster", "workers"):  # which a dry run does not use
         named.pop("dry_run", None)
-    flags = {"as_json": ""}
-    words = {**positional, option.name: value} if option.param_type_name == "argument" else (
-        dict(positional)
-    )  # fmt: skip
-    line = [name, *(str(one) for one in words.values())]
-    chosen = {**named, **flags}
-    if option.param_type_name != "argument":
-        chosen[option.name] = value
-    for one, told in chosen.items():
-        flag = "--json" if one == "as_json" else f"--{one.replace('_', '-')}"
-        if one == option.name and option.param_type_name != "argument":
-            flag = option.opts[-1]
-        is_flag = told == "" and (one in ("dry_run", "as_json") or option.type.name == "boolean")
-        line += [flag] if is_flag else [flag, str(told)]
+    told = {**positional, **named, "as_json": "", option.name: value}
+    line = [name]
+    for one in known:
+        if one.name not in told:
+            continue
+        said = [] if one.kind is bool else [str(told[one.name])]
+        line += said if one.flag is None else [one.flag, *said]
     return line

@@ -25,7 +25,7 @@ _RUNS = ("corn-seed0", "constant")
 
 def run_folders(material: Path) -> list[Case]:
     """Reports about every kind of damage, and comparisons that find it in their folder."""
-    cases: list[Case] = []
+    cases = [_case("as it was", material, lambda folder: reseal_run(folder / _RUNS[0]), whole=True)]
     for run in _RUNS:
         for file in FILES:
             cases += _no_files(material, run, file)
@@ -38,7 +38,10 @@ def run_folders(material: Path) -> list[Case]:
     return cases
 
 
-def _case(title: str, material: Path, change: Callable[[Path], Any], always: bool = False) -> Case:
+def _case(
+    title: str, material: Path, change: Callable[[Path], Any], always: bool = False,
+    whole: bool = False,
+) -> Case:  # fmt: skip
     def prepare(place: Place) -> None:
         shutil.copytree(material / "runs", place.given / "runs")
         change(place.given / "runs")
@@ -47,7 +50,10 @@ def _case(title: str, material: Path, change: Callable[[Path], Any], always: boo
         page = place.out / "page.html"
         return ["report", str(place.given / "runs"), "--out", str(page), "--json"]
 
-    return Case(f"run {title}", prepare, command=command, check=_is_safe_page, always=always)
+    return Case(
+        f"run {title}", prepare, command=command, check=_is_safe_page, always=always or whole,
+        whole=whole,
+    )  # fmt: skip
 
 
 def _is_safe_page(place: Place, output: str) -> str | None:

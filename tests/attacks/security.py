@@ -246,8 +246,9 @@ def _writes_one_page(material: Path, place: Place) -> None:
 
 
 def _page(material: Path, place: Place, **extra: Any) -> str:
-    from echelon.report import write_page
     from tests.made_runs import write_made_runs
+
+    from echelon.report import write_page
 
     runs = write_made_runs(place.out / "runs", rows=50, num_classes=3, seeds=1, **extra)
     return write_page(runs, place.out / "page.html").read_text(encoding="utf-8")
@@ -375,12 +376,13 @@ def _prints_no_control_characters(material: Path, place: Place) -> None:
         text.replace("weight", f"we{escape}ight").replace("lo\n", f"lo{escape}\n")
     )
     (place.given / f"{escape}.csv").write_text(text)
+    out = place.out / "p.csv"
     fit = ("fit", place.given / "t.csv", "--max-epochs", "1", "--device", "cpu", "--json")
     for arguments in (
         (*fit, "--target", "none", "--out", place.out / "m"),
         (*fit, "--target", "y", "--classes", "a,b", "--out", place.out / "m"),
-        ("predict", material / "table.echelon", place.given / "t.csv", "--out", place.out / "p.csv"),
-        ("predict", place.given / f"{escape}.csv", place.given / "t.csv", "--out", place.out / "p"),
+        ("predict", material / "table.echelon", place.given / "t.csv", "--out", out),
+        ("predict", place.given / f"{escape}.csv", place.given / "t.csv", "--out", out),
         ("fit", place.given / "t.csv", "--target", "y", "--max-epochs", "1", "--device", "cpu",
          "--out", place.out / "m.echelon"),
     ):  # fmt: skip

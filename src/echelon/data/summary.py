@@ -27,7 +27,8 @@ def summarise_columns(schema: TableSchema, table: RawTable) -> list[dict[str, An
     Examples
     --------
     >>> import pandas as pd
-    >>> frame = pd.DataFrame({"size": [1.0, 3.0, None, 2.0], "colour": ["red", "red", "blue", None]})
+    >>> colours = ["red", "red", "blue", None]
+    >>> frame = pd.DataFrame({"size": [1.0, 3.0, None, 2.0], "colour": colours})
     >>> schema = TableSchema.of(frame)
     >>> for column in summarise_columns(schema, schema.read(frame)):
     ...     print(column)

@@ -1,9 +1,8 @@
-"""Everything that all fitted models share: labels, columns, subsets, weights, decisions, calibration,
-intervals and saving.
+"""What all fitted models share: labels, columns, weights, decisions, calibration, intervals, files.
 
-A model knows how to fit rows and how to give curves for rows, and nothing else. What a user's table
-and labels mean, which rows are held out, what becomes of a curve: all of that is written here, once,
-on the curve. Nothing outside a model's own file asks which kind of model it has.
+A model knows how to fit rows and how to give curves for rows, and nothing else. What a user's
+table and labels mean, which rows are held out, what becomes of a curve: all of that is written
+here, once, on the curve. Nothing outside a model's own file asks which kind of model it has.
 """
 
 import copy
@@ -175,7 +174,7 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             row_weights(own_weight, per_class, ranks),
             None if groups is None else np.asarray(groups),
         )
-        on_broken = getattr(self, "on_broken", "raise")
+        on_broken: Any = getattr(self, "on_broken", "raise")
         whole, skipped = without_broken(whole, on_broken)
         training, validation = whole, None
         if X_val is not None:
@@ -393,7 +392,7 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         mapped = calibrating.apply_calibration(probabilities, fit)
         # In one step, as others may be predicting with the model.
-        vars(self).update(
+        self.__dict__.update(
             calibration_=CalibrationMap(
                 *(
                     torch.as_tensor(fit._asdict()[name], dtype=torch.float64)

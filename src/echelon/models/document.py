@@ -8,7 +8,7 @@ read is trusted: types, lengths and numbers are checked before anything is made 
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -114,7 +114,7 @@ def restore(model: Any, document: Mapping[str, Any], tensors: Mapping[str, Tenso
     model.conformal_ = _checked_conformal(conformal, num_classes) if conformal else None
     mended = groups[_CALIBRATION]
     model.calibration_ = _checked_calibration(mended, num_classes) if mended else None
-    model.calibration_summary_ = document["calibration"]
+    model.calibration_summary_ = _read_summary(document["calibration"])
     model.cutpoints_ = _read_cutpoints(document["cutpoints"], num_classes)
     model.columns_ = typed(document["columns"], list, "summary of columns")
     model.skipped_ = {}
@@ -181,6 +181,19 @@ def _read_cutpoints(cutpoints: Any, num_classes: int) -> NDArray[np.float64] | N
     if found.shape != (num_classes - 1,) or not np.isfinite(found).all():
         raise ValueError(f"it must have {num_classes - 1} cut-points for {num_classes} classes")
     return found
+
+
+def _read_summary(summary: Any) -> dict[str, dict[str, float]] | None:
+    if summary is not None:
+        for scores in typed(summary, dict, "calibration").values():
+            require_scores(scores)
+    return cast("dict[str, dict[str, float]] | None", summary)
+
+
+def require_scores(scores: Any) -> None:
+    """Raise for what is not numbers by name."""
+    if not all(type(score) in (int, float) for score in typed(scores, dict, "scores").values()):
+        raise ValueError("its scores must be numbers")
 
 
 def _plain(value: Any) -> Any:

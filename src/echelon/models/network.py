@@ -23,7 +23,7 @@ from echelon.data.tables import RawTable, TableEncoder, TableSchema
 from echelon.evaluation import metrics
 from echelon.methods import method as make_method
 from echelon.models.base import CurveClassifier, Decision, check_decision
-from echelon.models.document import Described, typed
+from echelon.models.document import Described, require_scores, typed
 from echelon.training.batches import EncodedRows, fingerprint, worker_count
 from echelon.training.checkpoints import CheckpointFolder
 from echelon.training.devices import make_fabric
@@ -388,8 +388,12 @@ class OrdinalClassifier(CurveClassifier):
             self.network_ = cast(OrdinalNetwork, rebuild(make, tensors))
         self.network_.eval()
         self.readers_ = readers
-        self.history_ = typed(document["history"], list, "history")
+        for scores in typed(document["history"], list, "history"):
+            require_scores(scores)
+        self.history_ = document["history"]
         self.best_epoch_ = document["best_epoch"]
+        if self.best_epoch_ is not None:
+            typed(self.best_epoch_, int, "best epoch")
         _try_out(self)
 
 
