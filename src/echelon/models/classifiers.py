@@ -151,7 +151,10 @@ def fit_arguments(
     if has_fit_parameter(classifier, "X_val"):
         arguments |= {"X_val": features, "y_val": labels}
         return arguments if weights is None else arguments | {"sample_weight_val": weights}
-    arguments["eval_set"] = [(features, labels)]
+    if has_fit_parameter(classifier, "eval_X"):  # LightGBM's newer names
+        arguments |= {"eval_X": features, "eval_y": labels}
+    else:
+        arguments["eval_set"] = [(features, labels)]
     for name in _WEIGHTS_OF_VALIDATION:
         if weights is not None and has_fit_parameter(classifier, name):
             arguments[name] = [weights]
