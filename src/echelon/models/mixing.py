@@ -16,7 +16,7 @@ Score = Literal["rps", "log"]
 
 _SCORES = ("rps", "log")
 _FLOOR = 1e-12  # of a probability, so that one impossible event does not decide everything
-_PRIOR_SPREAD = 2.0  # of a weight, in weights of equal members; half and double are nearly as good
+_SPREAD_OF_WEIGHTS = (0.5, 3.0)  # the least and the most, in weights of equal members
 _CELLS = 4_000_000  # numbers of all members that are looked at at once
 _MAX_STEPS = 100  # Newton steps for the log score; it takes about five
 _GAP = 1e-12  # how far above the minimum the mean score may stay, as a share of its scale
@@ -33,11 +33,12 @@ def mixture_weights(
     """The weights of a mixture of curves with the smallest mean score, drawn towards equal ones.
 
     The mean score plus a penalty on the squared distance to equal weights is minimised over all
-    weights that are not negative and sum to 1. The penalty is that of a normal prior with the
-    spread 2/m, twice the weight of an equal member, against what the rows say, whose noise is
-    measured: the spread of the rows' derivatives of the score over its curvature. So it falls as 1/n, takes
-    whatever number of members into account, and divides a weight evenly among members that are
-    alike.
+    weights that are not negative and sum to 1. The penalty weighs a normal prior around equal
+    weights against what the rows say. How much the rows say is measured by how their derivatives
+    of the score scatter, and how far weights lie from equal ones by how much larger the mean
+    derivative at equal weights is than this scatter explains (between 0.5/m and 3/m): so a few
+    rows hardly move the weights unless a member is plainly worse, many rows decide alone, and
+    members that are alike share their weight.
 
     Parameters
     ----------
@@ -94,7 +95,7 @@ def mixture_weights(
         return equal
     if score == "rps":
         bend, noise = _bend_and_noise_of_rps(p, y, w)
-        penalty = _penalty(bend, noise, w, shrink)
+        penalty = _penalty(bend, noise, bend @ equal, w, shrink)
         return minimise_on_simplex(bend + penalty * np.eye(members), -penalty * equal)
     of_rank = np.maximum(p[:, np.arange(n), y].T, _FLOOR)  # (n, m)
     return _least_log_score(of_rank, w, shrink)
@@ -127,20 +128,25 @@ def _covariance(slopes: Array, w: Array) -> Array:
     return covariance
 
 
-def _penalty(bend: Array, noise: Array, w: Array, shrink: float) -> float:
+def _penalty(bend: Array, noise: Array, slope: Array, w: Array, shrink: float) -> float:
     """The precision of the prior over that of the rows, on the scale of the mean score.
 
-    Noise and bend are compared where weights can move, orthogonally to their sum.
+    `bend` (m, m) and `slope` (m,) are derivatives of the mean score at equal weights, `noise` the
+    covariance of a row's. All are looked at where weights can move, orthogonally to their sum.
     """
     members = len(bend)
     move = np.eye(members) - 1 / members
-    curvature = float(np.trace(move @ bend @ move))
+    bend, noise, slope = move @ bend @ move, move @ noise @ move, move @ slope
+    curvature = float(np.trace(bend))
     if curvature <= 0:  # members that are all alike: any penalty makes them equal
         return 1.0
     rows = 1 / float(w @ w)  # how many equal weights say as much
-    noisy = float(np.trace(move @ noise @ move)) / curvature
+    # For weights of a spread s, a derivative has the mean square s^2 tr(bend^2) + tr(noise) / n.
+    explained = float(slope @ slope - np.trace(noise) / rows) / float(np.trace(bend @ bend))
+    low, high = (share / members for share in _SPREAD_OF_WEIGHTS)
+    variance = float(np.clip(explained, low**2, high**2))
     # The last term is tiny: without it members that are alike would have no one best weight.
-    return shrink * noisy / rows / _PRIOR_SPREAD**2 * members**2 + 1e-12 * curvature
+    return shrink * float(np.trace(noise)) / curvature / rows / variance + 1e-12 * curvature
 
 
 def _least_log_score(of_rank: Array, w: Array, shrink: float) -> Array:
@@ -153,7 +159,7 @@ def _least_log_score(of_rank: Array, w: Array, shrink: float) -> Array:
     weights = equal
     ratios = of_rank / (of_rank @ weights)[:, None]
     bend = (ratios * w[:, None]).T @ ratios
-    penalty = _penalty(bend, _covariance(ratios, w), w, shrink)
+    penalty = _penalty(bend, _covariance(ratios, w), -(w @ ratios), w, shrink)
 
     def value(candidate: Array) -> float:
         mixed = np.maximum(of_rank @ candidate, np.finfo(float).tiny)
