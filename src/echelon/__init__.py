@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from echelon.curve import RankCurve
     from echelon.methods import METHODS, Method, method
     from echelon.models.cross_validation import cross_val_curve
+    from echelon.models.likelihood import CumulativeLinkModel
     from echelon.models.loading import load
     from echelon.models.network import OrdinalClassifier
     from echelon.models.reduction import OrdinalReduction
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "METHODS",
     "MODELS",
+    "CumulativeLinkModel",
     "Method",
     "OrdinalClassifier",
     "OrdinalModel",
@@ -49,6 +51,7 @@ _ROOMS = ("data", "evaluation", "functional", "heads")
 _PLACES = {
     "METHODS": "echelon.methods",
     "MODELS": "echelon.models.table",
+    "CumulativeLinkModel": "echelon.models.likelihood",
     "Method": "echelon.methods",
     "OrdinalClassifier": "echelon.models.network",
     "OrdinalModel": "echelon.conversion",

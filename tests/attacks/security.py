@@ -246,9 +246,8 @@ def _writes_one_page(material: Path, place: Place) -> None:
 
 
 def _page(material: Path, place: Place, **extra: Any) -> str:
-    from tests.made_runs import write_made_runs
-
     from echelon.report import write_page
+    from tests.made_runs import write_made_runs
 
     runs = write_made_runs(place.out / "runs", rows=50, num_classes=3, seeds=1, **extra)
     return write_page(runs, place.out / "page.html").read_text(encoding="utf-8")

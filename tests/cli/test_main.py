@@ -157,10 +157,10 @@ def test_compare_and_report(folder: Path) -> None:
         "--methods", "corn,ornn", "--seeds", "2", "--workers", "1", "--out", "runs", *QUICK,
     )  # fmt: skip
     document = json.loads(run(*arguments, "--json"))
-    assert {row["method"] for row in document["runs"]} == {"corn", "ornn", "constant", "clm linear"}
+    assert {row["method"] for row in document["runs"]} == {"corn", "ornn", "constant", "cumulative link"}
     assert all(row["split"] == "test" and row["mae"] >= 0 for row in document["runs"])
     shown = run(*arguments)  # finished runs are kept
-    assert "clm linear" in shown
+    assert "cumulative link" in shown
     assert "report runs" in shown
     run("report", "runs", "--charts", "figures", "--image", "svg")
     assert Path("runs/report.html").stat().st_size > 500_000

@@ -44,17 +44,17 @@ def test_methods_by_seeds_with_baselines(tmp_path: Path) -> None:
     places = [place for place in (tmp_path / "runs").iterdir() if place.is_dir()]
     names = sorted(place.name.rpartition("-")[0] for place in places)
     assert names == [
-        "ce-seed0", "ce-seed1", "clm-linear-seed0", "clm-linear-seed1", "constant", "corn-seed0",
+        "ce-seed0", "ce-seed1", "cumulative-link", "constant", "corn-seed0",
         "corn-seed1",
     ]  # fmt: skip
     assert len(runs) == len(read_runs(tmp_path / "runs")) == 7
     by_name = {run.config.method: run for run in runs}
-    coefficients = by_name["clm linear"].outcome["coefficients"]
+    coefficients = by_name["cumulative link"].outcome["coefficients"]
     assert {"V0", "V3", "kind = big"} <= set(coefficients)
     assert coefficients["V3"] > abs(coefficients["V9"])  # V3 raises the response, V9 is noise
     constant = by_name["constant"].predictions
     assert len(np.unique(constant["prediction"])) == 1
-    assert by_name["clm linear"].metrics["mae"] < by_name["constant"].metrics["mae"]
+    assert by_name["cumulative link"].metrics["mae"] < by_name["constant"].metrics["mae"]
     assert {run.config.role for run in runs} == {"method", "baseline"}
 
 

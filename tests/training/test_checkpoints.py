@@ -11,7 +11,7 @@ import torch
 
 from echelon import OrdinalClassifier, estimators
 from echelon.data import make_friedman
-from echelon.storage.bundle import read_bundle
+from echelon.storage.bundle import read_bundle, write_bundle
 from echelon.training.checkpoints import _KEY, CheckpointFolder
 
 OPTIONS = {

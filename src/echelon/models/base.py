@@ -56,6 +56,8 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Where the decision "kappa" cuts the expected rank.
     calibration_ : CalibrationMap or None
         What mends the probabilities, after :meth:`calibrate`.
+    history_ : list of dict
+        Scores of each step of a fit that has steps.
     columns_ : list of dict
         A summary of each training column: kind, missing share, quantiles, frequent categories.
     skipped_ : dict from row to reason
@@ -117,6 +119,10 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def farthest_column(self, table: RawTable, row: int) -> str | None:
         """The column that may be why a row has no distribution, and what it holds."""
         return None
+
+    def outcome(self) -> dict[str, Any]:
+        """What a run writes down of a fit beside its scores: values of JSON by name."""
+        return {}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -186,6 +192,7 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if training.weight is not None and not training.weight.any():
             raise ValueError("all training rows have a weight of 0: there is nothing to learn from")
 
+        self.history_: list[dict[str, float]] = []
         self.fit_rows(training, validation, labels, seed)
         cutpoints = None
         if validation is not None:

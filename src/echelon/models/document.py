@@ -117,7 +117,7 @@ def restore(model: Any, document: Mapping[str, Any], tensors: Mapping[str, Tenso
     model.calibration_summary_ = _read_summary(document["calibration"])
     model.cutpoints_ = _read_cutpoints(document["cutpoints"], num_classes)
     model.columns_ = typed(document["columns"], list, "summary of columns")
-    model.skipped_ = {}
+    model.skipped_, model.history_ = {}, []
     model.take_schema(_read_schema(typed(document["schema"], dict, "schema")))
     model.check_decision()
     own = typed(document["model"], dict, "model")
@@ -136,7 +136,7 @@ def read_parameters(described: Any) -> dict[str, Any]:
 
 def _without_pairs(value: Any) -> Any:
     if isinstance(value, dict) and set(value) == {_PAIRS}:
-        return {key: each for key, each in value[_PAIRS]}
+        return dict(value[_PAIRS])
     return value
 
 

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from echelon.backbones.parts import choose_backbones, options_by_part
@@ -24,6 +23,7 @@ from echelon.evaluation import metrics
 from echelon.methods import method as make_method
 from echelon.models.base import CurveClassifier, Decision, check_decision
 from echelon.models.document import Described, require_scores, typed
+from echelon.models.features import read_places
 from echelon.training.batches import EncodedRows, fingerprint, worker_count
 from echelon.training.checkpoints import CheckpointFolder
 from echelon.training.devices import make_fabric
@@ -323,22 +323,9 @@ class OrdinalClassifier(CurveClassifier):
         name = self.schema_.numeric[int(encoder.kept[place])].name
         return f"{name!r}, which holds {numbers[place]:g}"
 
-    def coefficients(self) -> dict[str, float]:
-        """What each feature adds to the score of a linear cumulative model (`clm`, `linear`).
-
-        The features are as the encoder gives them, scaled; a larger score means a higher rank.
-        """
-        check_is_fitted(self, "labels_")
-        method = self.fitted_parameters_["method"]
-        if (method, self.settings_.backbone) != ("clm", "linear"):
-            raise ValueError(
-                f"coefficients belong to method='clm' with backbone='linear'; this is "
-                f"{method!r} with {self.settings_.backbone!r}"
-            )
-        names = self._encoder.feature_names(self.schema_)
-        score = cast(nn.Linear, self.network_.head.score)
-        weight = score.weight.detach().cpu().double().reshape(-1)
-        return dict(zip(names, weight.tolist(), strict=True))
+    def outcome(self) -> dict[str, Any]:
+        """The epoch that was chosen."""
+        return {"best_epoch": self.best_epoch_}
 
     # ---- files -------------------------------------------------------------------------------
 
@@ -366,8 +353,7 @@ class OrdinalClassifier(CurveClassifier):
         check_decision(self.settings_.decision, self.labels_.num_classes)
         numeric, categorical = self.schema_.numeric, self.schema_.categorical
         kept, indicators = (
-            _read_places(tensors[f"encoder.{name}"], len(numeric))
-            for name in ("kept", "indicators")
+            read_places(tensors[f"encoder.{name}"], len(numeric)) for name in ("kept", "indicators")
         )
         scaling = typed(document["encoder"], dict, "encoder")["scaling"]
         readers = Readers.rebuild(typed(document["readers"], dict, "readers"))
@@ -470,16 +456,6 @@ def _check_parts(model: OrdinalClassifier, readers: Readers) -> None:
             raise ValueError(f"its column of {part}s and what reads it do not belong together")
         if len(model.schema_.of_kind(cast(Any, part))) > 1:
             raise ValueError(f"it has several columns of {part}s")
-
-
-def _read_places(places: Tensor, count: int) -> list[int]:
-    """Places of columns of numbers, each of them once."""
-    if places.dtype != torch.int64 or places.dim() != 1:
-        raise ValueError("its encoder does not say which columns it keeps")
-    found: list[int] = places.tolist()
-    if found and (min(found) < 0 or max(found) >= count or len(set(found)) != len(found)):
-        raise ValueError("its encoder keeps columns that are not there")
-    return found
 
 
 def _with_tuples(options: Any) -> Any:

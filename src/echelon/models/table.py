@@ -24,6 +24,8 @@ class ModelRow:
         Whether it can be saved, and exported as ONNX.
     has_method : bool
         Whether a method of ``echelon.METHODS`` is one of its parameters.
+    tables_only : bool
+        Whether it reads numbers, dates and categories and nothing else.
     """
 
     name: str
@@ -33,6 +35,7 @@ class ModelRow:
     saves: bool = True
     exports: bool = True
     has_method: bool = False
+    tables_only: bool = False
 
 
 MODELS: Mapping[str, ModelRow] = {
@@ -45,12 +48,21 @@ MODELS: Mapping[str, ModelRow] = {
             has_method=True,
         ),
         ModelRow(
+            "cumulative_link",
+            "The exact proportional-odds model, linear in the columns.",
+            "echelon.models.likelihood:CumulativeLinkModel",
+            uses_validation=False,
+            exports=False,
+            tables_only=True,
+        ),
+        ModelRow(
             "reduction",
             "Any classifier of scikit-learn on the binary tasks of a method.",
             "echelon.models.reduction:OrdinalReduction",
             uses_validation=False,
             saves=False,
             exports=False,
+            tables_only=True,
         ),
     )
 }
