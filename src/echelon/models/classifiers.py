@@ -66,12 +66,6 @@ def is_linear(classifier: Any) -> bool:
     return isinstance(classifier, LinearClassifierMixin)
 
 
-def is_tree_based(classifier: Any) -> bool:
-    """Whether the units of a column do not matter, so that a threshold can be one number."""
-    names = classifier.get_params(deep=False)
-    return takes_monotone(classifier) or "max_depth" in names or "max_leaf_nodes" in names
-
-
 def takes_monotone(classifier: Any) -> bool:
     """Whether the classifier can be told that a probability never rises with a column."""
     return _monotone_name(classifier) is not None
@@ -90,8 +84,12 @@ def _module(classifier: Any) -> str:
     return type(classifier).__module__.split(".")[0]
 
 
-def refuses_missing_under_constraints(classifier: Any) -> bool:
-    """Whether a column cannot be constrained where cells are missing (scikit-learn's forests)."""
+def is_unboosted(classifier: Any) -> bool:
+    """Whether it is one of scikit-learn's trees or forests.
+
+    Under a constraint they refuse missing cells, and their leaves are clipped to what lies between
+    their neighbours instead of being mended by later trees.
+    """
     names = classifier.get_params(deep=False)
     return "monotonic_cst" in names and "min_samples_split" in names
 

@@ -139,36 +139,29 @@ class SchemeFit:
         return logs
 
 
-def choose_scheme(estimator: Any, features: Any) -> str:
+def choose_scheme(estimator: Any) -> str:
     """The scheme that suits a classifier, for ``scheme="auto"``.
 
-    Trees want to share what they learn across thresholds: `augmented` under a monotone constraint
-    where the classifier takes one, and `conditional_augmented` otherwise. So do linear models, as
-    `augmented` with a shift for each threshold. What measures distances, and what divides its rows
-    by itself, gets a classifier per threshold.
+    Boosted trees that take a monotone constraint share what they learn across thresholds as
+    `augmented`. Single trees and forests lose by that constraint; they and all others share as
+    `conditional_augmented`, whose curve is consistent without it. Linear models have too few
+    coefficients to share them and get `conditional`. What divides its rows by itself must not see
+    copies of them and gets `independent`.
 
     Examples
     --------
-    >>> from sklearn.ensemble import HistGradientBoostingClassifier
-    >>> from sklearn.neighbors import KNeighborsClassifier
-    >>> features = np.zeros((4, 2))
-    >>> choose_scheme(HistGradientBoostingClassifier(), features)
-    'augmented'
-    >>> choose_scheme(KNeighborsClassifier(), features)
-    'independent'
+    >>> from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+    >>> choose_scheme(HistGradientBoostingClassifier()), choose_scheme(RandomForestClassifier())
+    ('augmented', 'conditional_augmented')
     """
     _, classifier = about.apart(estimator)
     if about.divides_rows(classifier):
         return "independent"
     if about.is_linear(classifier):
+        return "conditional"
+    if about.takes_monotone(classifier) and not about.is_unboosted(classifier):
         return "augmented"
-    if not about.is_tree_based(classifier):
-        return "independent"
-    if not about.takes_monotone(classifier):
-        return "conditional_augmented"
-    if about.refuses_missing_under_constraints(classifier) and _has_missing(features):
-        return "conditional_augmented"
-    return "augmented"
+    return "conditional_augmented"
 
 
 def fit_scheme(
@@ -220,7 +213,7 @@ def fit_scheme(
     y = as_ranks(ranks, num_classes, length=_length(features))
     given = None if weight is None else as_weight(weight, len(y))
     if scheme == "auto":
-        scheme = choose_scheme(estimator, features)
+        scheme = choose_scheme(estimator)
     if scheme not in SCHEMES:
         raise ValueError(f"scheme must be one of auto, {', '.join(SCHEMES)}; got {scheme!r}")
     if coding not in ("auto", *_CODINGS):
@@ -267,7 +260,7 @@ def fit_scheme(
         coding = "one_hot" if about.is_linear(classifier) else "numeric"
     num_tasks = num_classes - 1
     falls = coding == "numeric" and row.method == "ornn" and about.takes_monotone(classifier)
-    if falls and about.refuses_missing_under_constraints(classifier) and _has_missing(features):
+    if falls and about.is_unboosted(classifier) and _has_missing(features):
         falls = False  # sorting mends what the constraint cannot prevent
     pairs, thresholds = np.nonzero(active)
     extended = _extended(features, pairs, thresholds, num_tasks, coding, threshold_scale)
