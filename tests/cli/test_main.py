@@ -157,7 +157,12 @@ def test_compare_and_report(folder: Path) -> None:
         "--methods", "corn,ornn", "--seeds", "2", "--workers", "1", "--out", "runs", *QUICK,
     )  # fmt: skip
     document = json.loads(run(*arguments, "--json"))
-    assert {row["method"] for row in document["runs"]} == {"corn", "ornn", "constant", "cumulative link"}
+    assert {row["method"] for row in document["runs"]} == {
+        "corn",
+        "ornn",
+        "constant",
+        "cumulative link",
+    }
     assert all(row["split"] == "test" and row["mae"] >= 0 for row in document["runs"])
     shown = run(*arguments)  # finished runs are kept
     assert "cumulative link" in shown

@@ -197,8 +197,8 @@ def require_scores(scores: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
     if isinstance(value, Path):
         return str(value)
     raise ValueError(f"a model with an option of type {type(value).__name__} cannot be saved")

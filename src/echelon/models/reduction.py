@@ -13,7 +13,7 @@ from echelon.data.rows import Rows
 from echelon.data.tables import RawTable
 from echelon.models.base import CurveClassifier, Decision
 from echelon.models.features import Matrix, encoded, fit_encoder, require_table, with_gaps
-from echelon.models.schemes import SchemeFit, choose_scheme, fit_scheme
+from echelon.models.schemes import SchemeFit, fit_scheme
 
 
 class OrdinalReduction(CurveClassifier):
@@ -86,9 +86,8 @@ class OrdinalReduction(CurveClassifier):
         self._encoder = None if get_tags(estimator).input_tags.allow_nan else fit_encoder(rows)
         self._schema = rows.schema
         features = self._features(rows.table)
-        scheme = choose_scheme(estimator, features) if self.scheme == "auto" else self.scheme
         fitted = fit_scheme(
-            estimator, scheme, features, rows.ranks, labels.num_classes, weight=rows.weight
+            estimator, self.scheme, features, rows.ranks, labels.num_classes, weight=rows.weight
         )
         self.fitted_: SchemeFit = fitted
         self.scheme_, self.classifiers_ = fitted.scheme, fitted.classifiers
