@@ -270,7 +270,7 @@ def test_scorers_work_where_scikit_learn_takes_them() -> None:
     assert search.fit(table, truth).best_score_ < 0
 
 
-@pytest.mark.parametrize("name", sorted(metrics.OF_LABELS | metrics.OF_PROBABILITIES))
+@pytest.mark.parametrize("name", sorted(metrics.METRICS))
 @pytest.mark.parametrize("falling", [False, True])
 def test_a_class_that_only_the_test_rows_hold_is_scored(name: str, falling: bool) -> None:
     """As a fold may hold all rows of a rare class; the score was NaN."""
