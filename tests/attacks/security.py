@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tests.attacks import images, models, run_folders
-from tests.attacks.harness import Case, Place, run_command
+from tests.attacks.harness import Case, Place, is_refusal, run_command
 from tests.attacks.material import (
     CHECKPOINT_KEY,
     FIT,
@@ -38,7 +38,9 @@ def refusal(act: Callable[[], Any]) -> str:
     """The sentence with which something is refused; a result is a failure."""
     try:
         act()
-    except ValueError as error:
+    except Exception as error:
+        if not is_refusal(error):
+            raise
         return str(error)
     raise AssertionError("it was not refused")
 
@@ -246,9 +248,8 @@ def _writes_one_page(material: Path, place: Place) -> None:
 
 
 def _page(material: Path, place: Place, **extra: Any) -> str:
-    from tests.made_runs import write_made_runs
-
     from echelon.report import write_page
+    from tests.made_runs import write_made_runs
 
     runs = write_made_runs(place.out / "runs", rows=50, num_classes=3, seeds=1, **extra)
     return write_page(runs, place.out / "page.html").read_text(encoding="utf-8")
