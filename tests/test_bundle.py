@@ -1,9 +1,18 @@
 """Saved models: the same predictions, and a clear error for anything that is not whole."""
 
+import copy
 import json
+import math
+import os
 import pickle
+import re
+import resource
+import socketserver
 import struct
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +27,7 @@ from echelon import OrdinalClassifier
 from echelon.data import make_friedman
 from echelon.storage.bundle import read_bundle, sealed
 from echelon.training.checkpoints import write_atomically
+from tests.media import mixed_table, save_tiny_encoder
 
 QUICK = {"max_epochs": 2, "random_state": 0, "device": "cpu"}
 
@@ -246,3 +256,257 @@ def test_threads_may_save_to_one_path(
     assert not failed
     assert (tmp_path / "m").read_bytes() == saved.read_bytes()
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+# ---- files that others made ----------------------------------------------------------------------
+
+
+def test_a_loaded_model_no_longer_needs_its_file(
+    model: OrdinalClassifier, frame: pd.DataFrame, tmp_path: Path
+) -> None:
+    """Overwritten in place, cut, or gone: nothing changes in the process that has loaded it."""
+    path = tmp_path / "m"
+    rows = frame.drop(columns="target")
+    copied = copy.deepcopy(model).conformalize(rows, frame["target"])
+    copied.save(path)
+    loaded = echelon.load(path)
+    expected = loaded.predict_proba(rows), loaded.predict_interval(rows, coverage=0.8)
+    size = path.stat().st_size
+    with open(path, "rb+") as stream:
+        stream.write(b"\xff" * size)
+    for found, wanted in zip(
+        (loaded.predict_proba(rows), loaded.predict_interval(rows, coverage=0.8)), expected,
+        strict=True,
+    ):  # fmt: skip
+        np.testing.assert_array_equal(found, wanted)
+    os.truncate(path, 0)
+    np.testing.assert_array_equal(loaded.predict_interval(rows, coverage=0.8), expected[1])
+
+
+def test_loads_while_the_file_is_replaced(model: OrdinalClassifier, tmp_path: Path) -> None:
+    path, stop = tmp_path / "m", threading.Event()
+    model.save(path)
+    contents = [path.read_bytes()]
+    copy.deepcopy(model).calibrate(*_rows_of(model)).save(path)
+    contents.append(path.read_bytes())
+
+    def replace() -> None:
+        turn = 0
+        while not stop.is_set():
+            turn += 1
+            (tmp_path / "new").write_bytes(contents[turn % 2])
+            os.replace(tmp_path / "new", path)
+
+    writer = threading.Thread(target=replace)
+    writer.start()
+    try:
+        for _ in range(40):
+            echelon.load(path)
+    finally:
+        stop.set()
+        writer.join()
+
+
+def _rows_of(model: OrdinalClassifier) -> tuple[pd.DataFrame, np.ndarray]:
+    generator = np.random.default_rng(0)
+    table = pd.DataFrame(generator.normal(size=(60, 4)), columns=list("abcd"))
+    return table.assign(kind="big"), generator.choice(model.classes_, 60)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d, t: t["head.weight"].fill_(math.nan), "'head.weight' holds what is no number"),
+        (lambda d, t: t["backbone.0.bias"].fill_(math.inf), "holds what is no number"),
+        (lambda d, t: t["encoder.centre"].fill_(math.nan), "holds what is no number"),
+        (lambda d, t: t["encoder.reach"].fill_(math.nan), "holds what is no number"),
+        (lambda d, t: t["encoder.kept"].fill_(99), "keeps columns that are not there"),
+        (lambda d, t: t.update({"encoder.kept": torch.zeros(4)}), "which columns it keeps"),
+        (lambda d, t: t.update({"head.bias": t["head.bias"].long()}), "must be torch.float32"),
+        (lambda d, t: t.update(more=torch.zeros(1)), "no place for the tensor 'more'"),
+        (lambda d, t: d.update(classes=["lo", "lo", "hi"]), "each of them once"),
+        (lambda d, t: d.update(classes=["lo", ["mid"], "hi"]), "must all be of the kind"),
+        (lambda d, t: d.update(cutpoints=[1.0]), "must have 2 cut-points"),
+        (lambda d, t: d["schema"]["columns"].append(d["schema"]["columns"][0]), "of their own"),
+        (lambda d, t: d["settings"].update(decision="guess"), "decision must be one of"),
+        (lambda d, t: d["settings"].update(backbone={"text": "lstm"}), "and no such column"),
+        (lambda d, t: d["training"].update(history=[3]), "must be of type dict"),
+        (lambda d, t: d.update(calibration={"before": {"x": "y"}}), "scores must be numbers"),
+        (lambda d, t: d.update(settings=[]), "settings must be of type dict"),
+    ],
+)  # fmt: skip
+def test_forged_content_is_refused(saved: Path, tmp_path: Path, change, message: str) -> None:
+    rewrite(saved, tmp_path / "m", change)
+    with pytest.raises(ValueError, match=message):
+        echelon.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"hidden": [100_000, 100_000]}, {"hidden": [10**9]}, {"hidden": [10**15] * 2},
+        {"hidden": [1] * 100_000}, {"num_frequencies": 10**9},
+    ],
+    ids=lambda one: str(one)[:30],
+)  # fmt: skip
+def test_no_more_is_allocated_than_the_file_holds(saved: Path, tmp_path: Path, options) -> None:
+    """A small file that describes a large network is refused before the network is made."""
+    rewrite(saved, tmp_path / "m", lambda d, t: d["settings"].update(backbone_options=options))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    started = time.monotonic()
+    with pytest.raises(ValueError, match="does not describe a model"):
+        echelon.load(tmp_path / "m")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kB
+    assert time.monotonic() - started < 20
+
+
+@pytest.mark.timeout(20)
+def test_pipes_and_folders_are_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="is a pipe, not a file; name a model"):
+        echelon.load(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="is a folder, not a file"):
+        echelon.load(tmp_path)
+    with pytest.raises(ValueError, match="is a device, not a file"):
+        echelon.load("/dev/zero")
+
+
+@pytest.fixture(scope="module")
+def media_models(tmp_path_factory) -> dict[str, Path]:
+    """A saved model with a network of timm, and one with a text encoder of transformers."""
+    folder = tmp_path_factory.mktemp("media")
+    frame, ranks = mixed_table(24)
+    quick = {"max_epochs": 1, "batch_size": 8, "random_state": 0, "device": "cpu"}
+    image = OrdinalClassifier(
+        backbone="timm:resnet18", backbone_options={"channels": (16, 16, 16, 16)},
+        image_options={"size": 32}, **quick,
+    )  # fmt: skip
+    image.fit(list(frame["picture"]), ranks).save(folder / "image")
+    encoder = save_tiny_encoder(folder / "encoder")
+    text = OrdinalClassifier(backbone=f"hf:{encoder}", **quick)
+    text.fit(frame["review"], ranks).save(folder / "text")
+    return {"image": folder / "image", "text": folder / "text"}
+
+
+def _image(**options):
+    return lambda d, t: d["settings"]["backbone_options"]["image"].update(options)
+
+
+def _network(name: str):
+    part = "text" if name.startswith("hf:") else "image"
+    return lambda d, t: d["settings"]["backbone"].update({part: name})
+
+
+def _config(**fields):
+    return lambda d, t: d["readers"]["config"].update(fields)
+
+
+def _no_config(d, t) -> None:
+    d["readers"]["config"] = None
+    d["settings"]["backbone"]["text"] = d["parameters"]["backbone"] = "hf:evil/model"
+
+
+HOSTILE = {  # what is changed, and what the error says
+    "image": {
+        "checkpoint": (_image(checkpoint_path="CANARY"), "option 'checkpoint_path'"),
+        "pretrained": (_image(pretrained=True), "multiple values|option 'pretrained'"),
+        "cfg": (_image(pretrained_cfg={"file": "CANARY"}), "option 'pretrained_cfg'"),
+        "cfg_url": (_image(pretrained_cfg={"url": "http://evil"}), "option 'pretrained_cfg'"),
+        "overlay": (_image(pretrained_cfg_overlay={"file": "CANARY"}), "option 'pretrained_cfg_o"),
+        "cache": (_image(cache_dir="CANARY"), "option 'cache_dir'"),
+        "features": (_image(features_only=True), "option 'features_only'"),
+        "layer": (_image(act_layer="os.system"), "option 'act_layer'"),
+        "value": (_image(channels="CANARY"), "channels must be a number"),
+        "pool": (_image(global_pool="CANARY"), "global_pool: one of"),
+        "hub": (_network("timm:hf-hub:evil/model"), "no network of that name"),
+        "hub_": (_network("timm:hf_hub:evil/model"), "no network of that name"),
+        "hub_dot": (_network("timm:hf-hub:timm/resnet18.a1_in1k"), "no network of that name"),
+        "folder": (_network("timm:local-dir:CANARY"), "no network of that name"),
+        "path": (_network("timm:../resnet18"), "no network of that name"),
+        "tag": (_network("timm:resnet18.a1_in1k@hf-hub:evil"), "no network of that name"),
+        "large": (_network("timm:vit_giant_patch14_224"), "does not describe a model"),
+        "deep": (_image(layers=[60_000] * 4), "far larger than its weights"),
+        "size": (lambda d, t: d["readers"]["pictures"].update(crop=10**6, resize=10**6), "resize"),
+        "weights": (_image(weights="CANARY"), "loaded"),  # those of a fit, which are not needed
+    },
+    "text": {
+        "missing": (_no_config, "the configuration of the text encoder is missing"),
+        "auto_map": (_config(auto_map={"AutoModel": "evil/model--m.M"}), "not have 'auto_map'"),
+        "quantized": (_config(quantization_config={"quant_method": "x"}), "'quantization_config'"),
+        "kernels": (_config(attn_implementation="kernels-community/flash-attn"), "must not have"),
+        "kernels_": (_config(_attn_implementation="kernels-community/x"), "must not have"),
+        "activation": (_config(hidden_act="kernels-community/activation"), "hidden_act ="),
+        "inner": (_config(text_config={"model_type": "bert"}), "must not hold another"),
+        "backbone": (_config(backbone_config={"model_type": "x"}), "must not hold another"),
+        "type": (_config(model_type="timm_wrapper"), "one of the types albert"),
+        "type_list": (_config(model_type=["bert"]), "one of the types albert"),
+        "dual": (_config(model_type="encoder-decoder"), "one of the types albert"),
+        "layers": (_config(num_hidden_layers=10**9), "cannot have num_hidden_layers"),
+        "layers_": (_config(num_hidden_layers=900), "far larger than its weights"),
+        "words": (_config(vocab_size=2**24), "far larger than its weights"),
+        "nested": (_config(hidden_size={"a": 1}), "cannot have hidden_size"),
+        "tokenizer": (lambda d, t: d["readers"]["tokenizer"].update(document="{}"), "tokenizer"),
+        "tokens": (lambda d, t: d["readers"]["tokenizer"].update(document="evil/model"), "tokeni"),
+        "long": (lambda d, t: d["readers"]["tokenizer"].update(max_tokens=10**12), "max_tokens"),
+        "name": (_config(_name_or_path="evil/model"), "loaded"),  # says nothing, and is not read
+        "hub": (_network("hf:evil/model"), "loaded"),  # only a fit would look for it
+    },
+}  # fmt: skip
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    """Counts whoever connects, and answers nothing."""
+
+    daemon_threads = True
+    seen = 0
+
+    def process_request(self, request, client_address) -> None:
+        self.seen += 1
+        self.shutdown_request(request)
+
+
+def test_hostile_files_run_nothing_and_ask_nobody(
+    media_models: dict[str, Path], tmp_path: Path
+) -> None:
+    """No code, no request, no other file, whatever the file says."""
+    canary, ran = tmp_path / "canary", tmp_path / "ran"
+
+    class Evil:
+        def __reduce__(self):
+            return (open, (str(ran), "w"))
+
+    canary.write_bytes(pickle.dumps(Evil()))
+    expected = {}
+    for kind, cases in HOSTILE.items():
+        rewrite(media_models[kind], tmp_path / kind, lambda d, t: None)
+        expected[kind] = "loaded"
+        for name, (change, message) in cases.items():
+
+            def named(document, tensors, change=change) -> None:
+                change(document, tensors)
+                text = json.dumps(document).replace("CANARY", str(canary))
+                document.update(json.loads(text))
+
+            rewrite(media_models[kind], tmp_path / f"{kind}-{name}", named)
+            expected[f"{kind}-{name}"] = message
+    with _Server(("127.0.0.1", 0), socketserver.BaseRequestHandler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_address[1]}"
+        proxies = {f"{name}_proxy": address for name in ("http", "https", "all")}
+        environment = {
+            **os.environ, **proxies, **{name.upper(): value for name, value in proxies.items()},
+            "HF_ENDPOINT": address, "HF_HUB_OFFLINE": "0", "TRANSFORMERS_OFFLINE": "0",
+            "HF_HOME": str(tmp_path / "cache"), "TORCH_HOME": str(tmp_path / "cache"),
+        }  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.hostile", *(str(tmp_path / name) for name in expected)],
+            env=environment, capture_output=True, text=True, timeout=100, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        server.shutdown()
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout)
+    for name, message in expected.items():
+        assert re.search(message, found[name]["outcome"]), (name, found[name])
+        assert found[name]["deeds"] == [], name
+    assert server.seen == 0
+    assert not ran.exists()

@@ -266,6 +266,8 @@ def test_the_papers_recipe(data) -> None:
             {"class_weight": {0: -1.0}},
             "class_weight must be a finite number of at least 0.*-1.0 for 0",
         ),
+        ({"class_weight": [1, 2, 3, 4]}, r"such as \{0: 1, 1: 2, 2: 3, 3: 4\}; got \[1, 2, 3, 4\]"),
+        ({"batch_size": 0}, "batch_size must be an integer of at least 1; got 0"),
         ({"class_weight": {1: float("nan")}}, "class_weight must be a finite number"),
         ({"class_weight": {1: "2"}}, "class_weight must be a finite number"),
         ({"class_weight": dict.fromkeys(range(4), 0)}, "0 for every class that occurs"),
@@ -281,6 +283,12 @@ def test_wrong_parameters(data, change, message: str) -> None:
     model = OrdinalClassifier(**{**QUICK, **change})
     with pytest.raises(ValueError, match=message):
         model.fit(data.features, data.ranks)
+
+
+def test_labels_of_validation_rows_need_the_rows(data) -> None:
+    for given in ({"y_val": data.ranks}, {"X_val": data.features}):
+        with pytest.raises(ValueError, match="y_val .*None; pass both or neither"):
+            OrdinalClassifier(**QUICK).fit(data.features, data.ranks, **given)
 
 
 def test_one_row_and_few_rows() -> None:

@@ -83,6 +83,28 @@ def test_labels_that_are_numbers(tmp_path: Path, scale: float) -> None:
     assert set(found["label"].tolist()) <= set(labels.tolist())
 
 
+def test_labels_keep_their_digits(tmp_path: Path) -> None:
+    """They were rounded to 24 bits, so that classes coincided; larger ones than 2**63 wrapped."""
+    data = make_friedman(200, num_classes=3)
+    names = [f"x{i}" for i in range(10)]
+    for classes in ([0.1234567891, 0.1234567892, 3.5], [1, 2**63 + 1, 2**64 - 1]):
+        labels = np.array(classes)
+        model = OrdinalClassifier(**QUICK).fit(data.features, labels[data.ranks])
+        model.export_onnx(tmp_path / "m.onnx")
+        found = run(tmp_path / "m.onnx", pd.DataFrame(data.features, columns=names))
+        assert (found["label"] == model.predict(data.features)).mean() > 0.99
+
+
+def test_dates_are_days_in_the_graph(tmp_path: Path) -> None:
+    data = make_friedman(200, num_classes=3)
+    days = np.round(data.features[:, 0] * 1000)
+    frame = pd.DataFrame({"day": pd.to_datetime(days, unit="D"), "x": data.features[:, 1]})
+    model = OrdinalClassifier(**QUICK).fit(frame, data.ranks)
+    model.export_onnx(tmp_path / "m.onnx")
+    found = run(tmp_path / "m.onnx", frame.assign(day=days))
+    np.testing.assert_allclose(found["probabilities"], model.predict_proba(frame), atol=1e-5)
+
+
 def test_nothing_is_left_of_a_failed_export(tmp_path: Path, monkeypatch) -> None:
     data = make_friedman(100, num_classes=3)
     model = OrdinalClassifier(**QUICK).fit(data.features, data.ranks)

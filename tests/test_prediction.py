@@ -12,7 +12,7 @@ from sklearn.preprocessing import FunctionTransformer
 import echelon
 from echelon import OrdinalClassifier
 from echelon.data import make_friedman
-from echelon.evaluation import metrics, scorers
+from echelon.evaluation import calibration, metrics, scorers
 from tests.discrete import coverage_of_draw, discrete_model
 
 NAMES = ["awful", "bad", "fair", "good", "great"]
@@ -110,6 +110,27 @@ def test_a_row_that_cannot_be_predicted_is_named() -> None:
 
 
 # ---- calibration ---------------------------------------------------------------------------------
+
+
+def test_predictions_beside_a_calibration_are_never_uncalibrated(model, monkeypatch) -> None:
+    """Whoever predicts while a model is calibrated anew sees the old map or the new one."""
+    table, truth = rows(200, 1)
+    model.calibrate(table, truth)
+    model.network_.calibration.temperature.fill_(3.0)  # far from doing nothing
+    before = model.predict_proba(table)
+    seen = []
+    fit = calibration.fit_calibration
+
+    def watched(*arguments, **options):
+        seen.append(model.predict_proba(table))  # as another thread would, in the midst of it
+        return fit(*arguments, **options)
+
+    monkeypatch.setattr(calibration, "fit_calibration", watched)
+    earlier = model.network_
+    model.calibrate(table, truth)
+    np.testing.assert_array_equal(seen[0], before)
+    assert float(earlier.calibration.temperature) == 3.0  # who holds the old network keeps it
+    assert not np.allclose(model.predict_proba(table), before)
 
 
 @pytest.mark.parametrize("kind", ["temperature", "isotonic"])
@@ -249,8 +270,29 @@ def test_scorers_work_where_scikit_learn_takes_them() -> None:
     assert search.fit(table, truth).best_score_ < 0
 
 
+@pytest.mark.parametrize("name", sorted(metrics.OF_LABELS | metrics.OF_PROBABILITIES))
+@pytest.mark.parametrize("falling", [False, True])
+def test_a_class_that_only_the_test_rows_hold_is_scored(name: str, falling: bool) -> None:
+    """As a fold may hold all rows of a rare class; the score was NaN."""
+    features = np.random.default_rng(0).normal(size=(40, 2))
+    classes = [9, 4, 1] if falling else None
+    model = OrdinalClassifier(classes=classes, max_epochs=1, random_state=0, device="cpu")
+    model.fit(features, np.array([1, 4, 9, 4] * 10))
+    scorer = getattr(scorers, name if name in metrics.HIGHER_IS_BETTER else f"neg_{name}")
+    assert np.isfinite(scorer(model, features, np.array([1, 5, 9, 12] * 10)))
+
+
+def test_an_unseen_class_takes_its_place_in_the_order() -> None:
+    model = OrdinalClassifier(max_epochs=1, random_state=0, device="cpu")
+    model.fit(np.arange(40.0)[:, None], np.repeat([1, 4], 20))
+    model.predict = lambda X: np.array([1, 4])  # noqa: N803
+    assert scorers.neg_mae(model, None, [3, 3]) == -1.0  # 1, 3, 4: one rank from either
+
+
 def test_a_scorer_refuses_what_has_no_order(fitted) -> None:
     with pytest.raises(ValueError, match="has no classes_"):
         scorers.neg_mae(object(), None, [0])
     with pytest.raises(ValueError, match="metric must be one of"):
         scorers.OrdinalScorer("f1")
+    with pytest.raises(ValueError, match=r"place of the label .*3.* neither rise nor fall"):
+        scorers.with_unseen(np.array([1, 5, 2]), np.array([3]))

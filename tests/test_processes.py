@@ -30,11 +30,11 @@ def test_a_process_ends_with_its_parent() -> None:
     child = f"{ALONE}import os, time; processes.leave_with(os.getppid()); print('up'); "
     child += "sys.stdout.flush(); time.sleep(60)"
     parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
-    started = subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True)
-    assert started.stdout.readline() == "up\n"
-    started.kill()
-    assert started.stdout.read() == ""  # closed by the child, which is gone
-    started.wait()
+    command = [sys.executable, "-c", parent]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as started:
+        assert started.stdout.readline() == "up\n"
+        started.kill()
+        assert started.stdout.read() == ""  # closed by the child, which is gone
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the name of the loopback interface")

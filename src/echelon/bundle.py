@@ -194,10 +194,9 @@ def _rebuild(tensors: dict[str, Tensor], document: dict[str, Any]) -> OrdinalCla
     model.network_.calibration = _checked_calibration(mended, num_classes) if mended else None
     model.network_.eval()
     model.cutpoints_ = _read_cutpoints(document["cutpoints"], num_classes)
-    model.calibration_summary_ = document["calibration"]
+    model.calibration_summary_ = _read_summary(document["calibration"])
     model.classes_ = model.labels_.classes
-    model.history_ = _typed(described["training"]["history"], list, "history")
-    model.best_epoch_ = described["training"]["best_epoch"]
+    model.history_, model.best_epoch_ = _read_training(described["training"])
     model.n_features_in_ = len(model.schema_.columns)
     if model.schema_.named:
         names = [column.name for column in model.schema_.columns]
@@ -305,6 +304,27 @@ def _read_cutpoints(cutpoints: Any, num_classes: int) -> NDArray[np.float64] | N
     if found.shape != (num_classes - 1,) or not np.isfinite(found).all():
         raise ValueError(f"it must have {num_classes - 1} cut-points for {num_classes} classes")
     return found
+
+
+def _read_summary(summary: Any) -> dict[str, dict[str, float]] | None:
+    if summary is not None:
+        for scores in _typed(summary, dict, "calibration").values():
+            _require_scores(scores)
+    return cast("dict[str, dict[str, float]] | None", summary)
+
+
+def _read_training(described: Mapping[str, Any]) -> tuple[list[dict[str, float]], int | None]:
+    for row in _typed(described["history"], list, "history"):
+        _require_scores(row)
+    best = described["best_epoch"]
+    if best is not None:
+        _typed(best, int, "best epoch")
+    return described["history"], best
+
+
+def _require_scores(scores: Any) -> None:
+    if not all(type(score) in (int, float) for score in _typed(scores, dict, "scores").values()):
+        raise ValueError("its scores must be numbers")
 
 
 def _plain(value: Any) -> Any:

@@ -93,9 +93,10 @@ def _declare_operators() -> None:
 
 
 def _forget(*packages: str) -> None:
-    """Drop what a failed import left half done."""
+    """Drop what a failed import left half done; None stands for what must not be imported."""
     for name in [name for name in sys.modules if name.partition(".")[0] in packages]:
-        del sys.modules[name]
+        if sys.modules[name] is not None:
+            del sys.modules[name]
 
 
 def _advice(reason: str) -> str:

@@ -6,14 +6,11 @@ a file, so that nothing listens for them on any address but the loopback one.
 
 import os
 import socket
-import threading
-import time
+from collections.abc import Callable
 
 RENDEZVOUS = "ECHELON_RENDEZVOUS"  # the file through which processes of one machine meet
 LAUNCHER = "ECHELON_LAUNCHER"  # the number of the process that started them
-_LOOK_SECONDS = 0.5
 _LOOPBACK = ("lo", "lo0")
-_watched: set[int] = set()
 
 
 def world_size() -> int:
@@ -50,22 +47,34 @@ def together(number: int, count: int, rendezvous: str) -> dict[str, str]:
     return {name: str(value) for name, value in told.items()}
 
 
+def leaver(parent: int) -> Callable[[], None]:
+    """A function that makes the process that calls it end when its parent does.
+
+    It needs nothing of echelon, so that a new process can call it before it imports anything.
+    """
+
+    def leave() -> None:
+        import os
+        import threading
+        import time
+
+        def watch() -> None:
+            while os.getppid() == parent:
+                time.sleep(0.5)
+            os._exit(1)
+
+        if os.name == "nt":  # where the number of the parent stays after its end
+            return
+        if os.getppid() != parent:
+            os._exit(1)
+        threading.Thread(target=watch, daemon=True).start()
+
+    return leave
+
+
 def leave_with(parent: int) -> None:
     """End this process when its parent does: an orphan would go on for nobody.
 
     Where the parent is gone already, it ends at once.
     """
-    if parent in _watched:
-        return
-    _watched.add(parent)
-    if os.name == "nt":  # where the number of the parent stays after its end
-        return
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(_LOOK_SECONDS)
-        os._exit(1)
-
-    if os.getppid() != parent:
-        os._exit(1)
-    threading.Thread(target=watch, daemon=True).start()
+    leaver(parent)()

@@ -1,14 +1,23 @@
 """Networks for texts: padding is never read, and layers learn at their own rates."""
 
+import json
+from pathlib import Path
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from echelon.backbones.parts import JoinedBackbone, choose_backbones, options_by_part
+from echelon.backbones.parts import (
+    JoinedBackbone,
+    choose_backbones,
+    make_text_backbone,
+    options_by_part,
+)
 from echelon.backbones.tabular import make_backbone
-from echelon.backbones.text import LSTM, PretrainedText
+from echelon.backbones.text import _CONFIG_FIELDS, LSTM, MODEL_TYPES, PretrainedText
+from tests.media import save_tiny_encoder
 
 OPTIONS = [
     {"pooling": pooling, "bidirectional": both}
@@ -145,3 +154,66 @@ def test_options_belong_to_a_part() -> None:
         options_by_part({"hidden": 8}, {"text": "lstm"}, parts)
     with pytest.raises(ValueError, match="pooling must be"):
         LSTM(9, pooling="sum")
+
+
+# ---- configurations that others made -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"model_type": "t5"}, "must be of one of the types albert"),
+        ({"auto_map": {"AutoModel": "a--b.C"}}, "must not have 'auto_map'"),
+        ({"quantization_config": {}}, "must not have 'quantization_config'"),
+        ({"_attn_implementation": "kernels-community/x"}, "must not have '_attn_impl"),
+        ({"vision_config": {"a": 1}}, "must not hold another, 'vision_config'"),
+        ({"num_hidden_layers": 10**6}, "cannot have num_hidden_layers"),
+        ({"hidden_size": 10**9}, "cannot have hidden_size"),
+        ({"hidden_act": "a/b"}, "cannot have hidden_act"),
+    ],
+)
+def test_configurations_that_are_refused(fields, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PretrainedText.rebuilt({**TINY_BERT, **fields})
+
+
+def test_a_missing_configuration_is_no_name_to_look_for() -> None:
+    with pytest.raises(ValueError, match="configuration of the text encoder is missing"):
+        make_text_backbone("hf:evil/model", 9, {}, None, fetch=False)
+
+
+@pytest.mark.parametrize("kind", MODEL_TYPES)
+def test_every_type_is_rebuilt_from_what_is_saved_of_it(kind: str) -> None:
+    """On torch's device without memory, as their usual sizes are large."""
+    import transformers
+
+    config = transformers.AutoConfig.for_model(kind)
+    with torch.device("meta"):
+        made = transformers.AutoModel.from_config(config, attn_implementation="eager")
+        encoder = PretrainedText(made)
+        document = encoder.config_document()
+        other = PretrainedText.rebuilt(document)
+    assert set(document) <= _CONFIG_FIELDS | {"model_type"}
+    found, expected = other.state_dict(), encoder.state_dict()
+    assert {k: v.shape for k, v in found.items()} == {k: v.shape for k, v in expected.items()}
+
+
+def test_an_encoder_of_a_folder_brings_no_code(tmp_path: Path) -> None:
+    folder = save_tiny_encoder(tmp_path / "encoder")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    for changed in (
+        {"model_type": "new", "auto_map": {"AutoConfig": "evil.C", "AutoModel": "evil.M"}},
+        {"model_type": "t5"},
+        {"is_decoder": True},
+    ):
+        (folder / "config.json").write_text(json.dumps({**config, **changed}))
+        with pytest.raises(ValueError, match="there is no encoder 'hf:"):
+            PretrainedText.of(str(folder))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_tokens_that_the_encoder_does_not_know(tiny_encoder: PretrainedText) -> None:
+    for tokens in (torch.tensor([[99]]), torch.zeros(1, 41, dtype=torch.long)):
+        with pytest.raises(ValueError, match="does not know some tokens of its tokenizer"):
+            tiny_encoder(tokens)

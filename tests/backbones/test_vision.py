@@ -50,6 +50,40 @@ def test_what_is_refused(tmp_path: Path) -> None:
         TimmBackbone("resnet3456", **SCALE)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hf-hub:timm/resnet18",
+        "hf_hub:a/b",
+        "local-dir:/tmp",
+        "../resnet18",
+        "resnet18.a/b",
+        "",
+        ".",
+    ],
+)
+def test_a_name_is_that_of_a_network(name: str) -> None:
+    with pytest.raises(ValueError, match="has no network of that name"):
+        TimmBackbone(name, **SCALE)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"checkpoint_path": "x.pth"}, "does not take the option 'checkpoint_path'.*are: attn"),
+        ({"pretrained_cfg": {"file": "x.pth"}}, "does not take the option 'pretrained_cfg'"),
+        ({"features_only": True}, "does not take the option 'features_only'"),
+        ({"drop_rate": "high"}, "drop_rate must be a number"),
+        ({"channels": (10**9,) * 4}, "channels must be a number of at most 65,536"),
+        ({"channels": (16,) * 100}, "or a short list"),
+        ({"global_pool": "x"}, "one of avg"),
+    ],
+)
+def test_options_are_those_that_are_listed(options, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TimmBackbone("resnet18", **SCALE, **options)
+
+
 def test_a_hostile_file_of_weights_runs_nothing(tmp_path: Path) -> None:
     import pickle
 

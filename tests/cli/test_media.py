@@ -118,11 +118,13 @@ def test_a_folder_of_class_folders(folder: Path) -> None:
         place = folder / "sorted" / ("low" if stars < 3 else "high")
         place.mkdir(parents=True, exist_ok=True)
         (folder / path).rename(place / Path(path).name)
-    asked = ("fit", "sorted", "--target", "class", "--image", "image", "--out", "m", *QUICK)
+    # that the folder holds images need not be said
+    asked = ("fit", "sorted", "--target", "class", "--out", "m", *QUICK)
     result = CliRunner().invoke(app, asked)
     assert "high" in str(result.exception)
     assert "--classes" in str(result.exception) or "classes" in str(result.exception)
     fitted = run(*asked, "--classes", "low,high")
+    assert echelon.load("m").image_column == "image"
     assert (fitted["rows"], fitted["classes"]) == (50, ["low", "high"])
     assert run("evaluate", "m", "sorted", "--target", "class", "--json")["rows"] == 50
     (folder / "sorted" / "high" / "broken.png").write_bytes(b"")
@@ -131,6 +133,14 @@ def test_a_folder_of_class_folders(folder: Path) -> None:
     found = pd.read_csv("p.csv").set_index("image")
     assert found.index.tolist() == sorted(found.index)
     assert found.index[found["prediction"].isna()].tolist() == ["high/broken.png"]
+
+
+def test_a_model_without_images_refuses_a_folder_of_them(folder: Path) -> None:
+    run("fit", "table.csv", "--target", "stars", "--drop", "review,picture", "--out", "m", *QUICK)
+    for command in (("predict", "--out", "p.csv"), ("evaluate", "--target", "class")):
+        result = CliRunner().invoke(app, [command[0], "m", str(folder), *command[1:]])
+        assert isinstance(result.exception, ValueError)
+        assert "m was fitted without images, and" in str(result.exception)
 
 
 def test_a_grid_on_texts(folder: Path) -> None:

@@ -1,10 +1,13 @@
 """Labels as people have them."""
 
+import datetime as dt
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from echelon.data.labels import Labels
+from echelon.data.labels import Labels, typed_labels
 
 
 @pytest.mark.parametrize(
@@ -64,6 +67,54 @@ def test_another_label_is_named_and_counted() -> None:
     labels = Labels.of(["low"], classes=["low", "mid"])
     with pytest.raises(ValueError, match=r"'high' in y is not in classes \['low', 'mid'\].*2 rows"):
         labels.to_ranks(["low", "high", "high"])
+
+
+@pytest.mark.parametrize(
+    ("cells", "classes", "labels", "typed"),
+    [
+        (["2", "1"], None, [2, 1], None),
+        (["2", "1"], ["1", "2", "3"], [2, 1], [1, 2, 3]),
+        (["2.5", "1"], ["1", "2.5"], [2.5, 1.0], [1.0, 2.5]),
+        (["TRUE", "false"], ["false", "true"], [True, False], [False, True]),
+        ([True, None, False], ["false", "true"], [True, None, False], [False, True]),
+        (["01", "02"], ["01", "02"], ["01", "02"], ["01", "02"]),
+        (["NA", "low"], ["NA", "low"], ["NA", "low"], ["NA", "low"]),
+        (["NA", "low"], ["low", "high"], [None, "low"], ["low", "high"]),
+        (["1", "?"], None, [1, None], None),
+        ([str(2**64 - 1), "3"], None, [2**64 - 1, 3], None),
+        ([Decimal("1.50"), Decimal(2)], None, [1.5, 2.0], None),
+    ],
+)
+def test_labels_of_files(cells, classes, labels, typed) -> None:
+    column, named = typed_labels(pd.Series(cells, dtype=object), classes)
+    assert column.astype(object).where(column.notna(), None).tolist() == labels
+    assert named == typed
+    assert typed is None or [type(one) for one in named] == [type(one) for one in typed]
+
+
+def test_the_classes_of_a_model_say_how_its_labels_are_read() -> None:
+    column = pd.Series(["1", "2.0", "3"], dtype=object)
+    for classes, expected in (([1, 2, 3], [0, 1, 2]), ([1.0, 2.0, 3.0], [0, 1, 2])):
+        labels = Labels.of(classes)
+        assert labels.to_ranks(labels.read_cells(column)).tolist() == expected
+    labels = Labels.of(["a"], classes=["3", "1", "2.0"])
+    assert labels.to_ranks(labels.read_cells(column)).tolist() == [1, 2, 0]
+    labels = Labels.of([True, False])
+    assert labels.to_ranks(labels.read_cells(pd.Series(["TRUE", "false"]))).tolist() == [1, 0]
+    with pytest.raises(ValueError, match="label 'many' in y is not in classes"):
+        Labels.of([1, 2]).to_ranks(Labels.of([1, 2]).read_cells(pd.Series(["1", "many"])))
+
+
+def test_large_unsigned_labels_keep_their_order() -> None:
+    values = np.array([2**63 + 1, 3, 2**64 - 1], dtype=np.uint64)
+    labels = Labels.of(values)
+    assert labels.classes.tolist() == [3, 2**63 + 1, 2**64 - 1]
+    assert labels.to_ranks(values).tolist() == [1, 0, 2]
+
+
+def test_dates_in_objects_are_refused_as_dates() -> None:
+    with pytest.raises(ValueError, match="labels are dates"):
+        Labels.of([dt.date(2020, 1, 1), dt.date(2021, 1, 1)])
 
 
 def test_integers_are_not_the_strings_of_them() -> None:

@@ -205,7 +205,7 @@ class PretrainedText(nn.Module):
                 encoder = transformers.AutoModel.from_pretrained(
                     name, config=found, attn_implementation="eager", trust_remote_code=False
                 ).float()
-        except (OSError, ValueError) as error:
+        except Exception as error:  # transformers raises almost anything on a damaged folder
             reason = str(error).strip().split("\n")[0]
             raise ValueError(
                 f"there is no encoder 'hf:{name}': {reason}; give the name of a model that "
@@ -249,7 +249,10 @@ class PretrainedText(nn.Module):
             states: Tensor = self.encoder(
                 input_ids=tokens.clamp(min=0), attention_mask=inside.long()
             ).last_hidden_state  # (n, longest, out)
-        except IndexError:
+        except (IndexError, RuntimeError) as error:
+            longest = getattr(self.encoder.config, "max_position_embeddings", tokens.shape[1])
+            if isinstance(error, RuntimeError) and tokens.shape[1] <= longest:
+                raise  # want of memory, and the like
             raise ValueError(
                 f"the encoder does not know some tokens of its tokenizer, or takes fewer than the "
                 f"{tokens.shape[1]} of a text; give a smaller max_tokens, or the tokenizer that "

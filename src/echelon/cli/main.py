@@ -45,9 +45,9 @@ def main() -> None:
             raise
         named = f"{type(error).__name__}: {error}"
         _fail(f"a fault of echelon itself ({named}); {_TRACEBACK}=1 shows where it arose", 1)
-    if code:
-        sys.exit(code)
-    _leave_together()
+    if not code:
+        _leave_together()
+    sys.exit(code or 0)
 
 
 def _refuse(error: Any) -> NoReturn:

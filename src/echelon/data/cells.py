@@ -242,6 +242,6 @@ def numbers_of_texts(texts: NDArray[Any]) -> NDArray[np.float64] | None:
         numbers = np.fromiter(map(float, texts), np.float64, len(texts))
     except ValueError:
         return None
-    if any("_" in text or len(text) > _LONGEST_NUMBER for text in texts):
+    if "_" in " ".join(texts) or max(map(len, texts), default=0) > _LONGEST_NUMBER:
         return None
     return numbers

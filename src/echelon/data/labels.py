@@ -154,7 +154,7 @@ def typed_labels(
     try:
         return column, [_TYPED[kind](name) for name in classes]
     except (KeyError, ValueError):
-        wanted = {"boolean": "true and false", "whole number": "whole numbers"}.get(kind, "numbers")
+        wanted = "true and false" if kind == "boolean" else "numbers"
         raise ValueError(
             f"--classes must be {wanted}, as the column {column.name!r} is; got "
             f"{', '.join(classes)}"

@@ -187,7 +187,7 @@ class PretrainedTokenizer:
             found = transformers.AutoTokenizer.from_pretrained(
                 name, use_fast=True, trust_remote_code=False
             )
-        except (OSError, ValueError) as error:
+        except Exception as error:  # transformers raises almost anything on a damaged folder
             raise ValueError(
                 f"there is no tokenizer for 'hf:{name}': {_first_line(error)}; give the name of "
                 f"a model that can be reached, or a folder with its files"

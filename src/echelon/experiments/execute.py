@@ -21,7 +21,7 @@ from typing import Any
 
 from echelon.experiments.jobs import Job
 from echelon.extras import require
-from echelon.processes import is_first_process, leave_with, world_size
+from echelon.processes import is_first_process, leaver, world_size
 from echelon.runs import Run, is_done, read_run, set_aside, write_run
 from echelon.storage.atomic import sweep
 from echelon.terminal import speak_plainly
@@ -245,6 +245,7 @@ def _is_death(error: Exception) -> bool:
 
 def _in_worker(one: Job, folder: Path, token: str) -> tuple[str, str | None, Run | None, int]:
     """In a worker: write the run where the folder can be reached, or send it back."""
+    speak_plainly()
     if (folder / token).exists():
         return one.name, _attempt(one, folder), None, os.getpid()
     try:
@@ -262,21 +263,16 @@ def _loky(workers: int) -> Iterator[_Pool]:
     from joblib.externals.loky import get_reusable_executor
 
     try:
-        # The first thing that a worker does, before it is given a job: it must not outlive us.
+        # The first thing that a worker does, before it imports what its jobs need: it must not
+        # outlive us.
         with parallel_config(
             "loky", inner_max_num_threads=1, idle_worker_timeout=_IDLE_SECONDS,
-            initializer=_begin_worker, initargs=(os.getpid(),),
+            initializer=leaver(os.getpid()),
         ):  # fmt: skip
             yield _Pool(workers)
     finally:
         # The one that joblib uses; without `reuse` this would make another, and wait for the first.
         get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
-
-
-def _begin_worker(parent: int) -> None:
-    """In a worker of this machine, before its first job."""
-    speak_plainly()
-    leave_with(parent)
 
 
 @contextmanager

@@ -58,7 +58,10 @@ def run_bar(total: int, shown: bool) -> Iterator[Callable[[str, bool], None] | N
     )
     start = time.monotonic()
     done = new = 0
-    with Progress(*columns, console=Console(file=drawing_stream()), transient=True) as progress:
+    console = Console(file=drawing_stream())
+    # A file would keep an empty line of a bar that is wiped away.
+    hidden = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
         task = progress.add_task("", total=total, left="")
 
         def report(name: str, is_new: bool) -> None:
