@@ -39,7 +39,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -158,8 +158,9 @@ class Attacker:
             "OMP_NUM_THREADS": "1",
             "PYTHONDONTWRITEBYTECODE": "1",
         }
+        arguments = ["-m", "tests.attacks.harness", str(scratch), form, self.server.address]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.attacks.harness", str(scratch), form, self.server.address],
+            [sys.executable, *arguments],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
             cwd=Path(__file__).parents[2],
         )  # fmt: skip
@@ -310,10 +311,8 @@ def _watched(child: int, reader: int, stacks: Path) -> Iterable[dict[str, Any]]:
 
 
 def _signal(child: int, number: int, group: bool = False) -> None:
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         (os.killpg if group else os.kill)(child, number)
-    except (ProcessLookupError, PermissionError):
-        pass
 
 
 def _held(process: int) -> int:
@@ -408,7 +407,7 @@ def _run(case: Case, place: Place) -> tuple[str, str, Any]:
         assert case.command is not None
         code, output, errors = run_command(case.command(place))
     except BaseException as error:
-        if case.call is not None and _is_refusal(error):
+        if case.call is not None and is_refusal(error):
             return "refused", str(error), None
         return "traceback", _describe(error), None
     return ("result", "", output) if code == 0 else (*_read_refusal(code, errors), None)
@@ -430,10 +429,10 @@ def run_command(arguments: Sequence[str]) -> tuple[Any, str, str]:
     return 0, output.getvalue(), errors.getvalue()
 
 
-def _is_refusal(error: BaseException) -> bool:
+def is_refusal(error: BaseException) -> bool:
     """Whether an exception is one that echelon raised with a sentence."""
     own = type(error) is ValueError or type(error).__module__.startswith("echelon")
-    return own and isinstance(error, ValueError) and len(str(error).split()) > 2
+    return own and isinstance(error, Exception) and len(str(error).split()) > 2
 
 
 def _read_refusal(code: Any, errors: str) -> tuple[str, str]:
@@ -542,22 +541,23 @@ _STARTING = (
     "subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.startfile",
     "pty.spawn",
 )  # fmt: skip
-_CHANGING = {  # events, and how many of their arguments are paths
-    "os.remove": 1, "os.rename": 2, "os.rmdir": 1, "os.mkdir": 1, "os.truncate": 1, "os.chmod": 1,
-    "os.link": 2, "os.symlink": 2, "shutil.rmtree": 1, "shutil.move": 2, "os.chown": 1,
+_CHANGING = {  # events, and which of their arguments are paths that change
+    "os.remove": (0,), "os.rename": (0, 1), "os.rmdir": (0,), "os.mkdir": (0,), "os.chmod": (0,),
+    "os.truncate": (0,), "os.chown": (0,), "os.link": (1,), "os.symlink": (1,),
+    "shutil.rmtree": (0,), "shutil.move": (0, 1),
 }  # fmt: skip
 
 
-def _paths(arguments: tuple[Any, ...], count: int) -> list[Any]:
+def _paths(arguments: tuple[Any, ...], places: tuple[int, ...]) -> list[Any]:
     """The paths of an event, whole where they start from an open folder."""
-    folder = arguments[-1]
+    found, folder = [arguments[place] for place in places], arguments[-1]
     if not isinstance(folder, int) or folder < 0:
-        return list(arguments[:count])
+        return found
     try:
         start = os.readlink(f"/proc/self/fd/{folder}")
     except OSError:
-        return list(arguments[:count])
-    return [os.path.join(start, os.fsdecode(one)) for one in arguments[:count] if _is_path(one)]
+        return found
+    return [os.path.join(start, os.fsdecode(one)) for one in found if _is_path(one)]
 
 
 def _is_path(value: Any) -> bool:

@@ -100,7 +100,7 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", checksum)
 
 
-def _saved(format: str, mode: str = "RGB", **options: Any) -> Callable[[Path], bytes]:
+def _saved(kind: str, mode: str = "RGB", **options: Any) -> Callable[[Path], bytes]:
     def make(path: Path) -> bytes:
         from PIL import Image
 
@@ -110,19 +110,19 @@ def _saved(format: str, mode: str = "RGB", **options: Any) -> Callable[[Path], b
             picture.convert(mode)
         )  # fmt: skip
         buffer = io.BytesIO()
-        picture.save(buffer, format, **options)
+        picture.save(buffer, kind, **options)
         return buffer.getvalue()
 
     return make
 
 
-def _animated(format: str) -> Callable[[Path], bytes]:
+def _animated(kind: str) -> Callable[[Path], bytes]:
     def make(path: Path) -> bytes:
         from PIL import Image
 
         frames = [Image.new("RGB", (16, 16), (i * 40, 0, 0)) for i in range(5)]
         buffer = io.BytesIO()
-        frames[0].save(buffer, format, save_all=True, append_images=frames[1:])
+        frames[0].save(buffer, kind, save_all=True, append_images=frames[1:])
         return buffer.getvalue()
 
     return make
@@ -141,10 +141,10 @@ def _transparent(path: Path) -> bytes:
     return _saved("PNG", "RGBA")(path)
 
 
-def _damaged(format: str, damage: Any, number: int) -> Callable[[Path], bytes]:
+def _damaged(kind: str, damage: Any, number: int) -> Callable[[Path], bytes]:
     def make(path: Path) -> bytes:
-        chance = random.Random(f"{format} {damage.__name__} {number}")
-        return damage(_saved(format)(path), chance)
+        chance = random.Random(f"{kind} {damage.__name__} {number}")
+        return damage(_saved(kind)(path), chance)
 
     return make
 
@@ -207,9 +207,9 @@ def contents() -> dict[str, Any]:
         "ppm-huge": b"P6 100000 100000 255\n" + b"\0" * 100,
         "ppm-of-digits": b"P3 100000 100000 255\n" + b"1 " * 100,
     }
-    for format in ("PNG", "JPEG", "GIF", "WEBP", "TIFF", "BMP"):
+    for kind in ("PNG", "JPEG", "GIF", "WEBP", "TIFF", "BMP"):
         for number, damage in enumerate(DAMAGES[:8]):
-            found[f"{format.lower()}-{damage.__name__}"] = _damaged(format, damage, number)
+            found[f"{kind.lower()}-{damage.__name__}"] = _damaged(kind, damage, number)
     return found
 
 

@@ -33,12 +33,13 @@ def _case(material: Path, name: str, suffix: str, make: Any, action: str) -> Cas
             path.write_bytes(made)
 
     def command(place: Place) -> list[str]:
-        data, out = str(place.given / f"t{suffix}"), str(place.out / "o.csv")
+        data, out = str(place.given / f"t{suffix}"), str(place.out / "p.csv")
         model = str(material / "table.echelon")
         if action == "fit":
             return [
-                "fit", data, "--target", "y", "--out", out, "--max-epochs", "1", "--device", "cpu",
-                "--json", *(() if "label" in name else ("--classes", "lo,mid,hi")),
+                "fit", data, "--target", "y", "--out", str(place.out / "m.echelon"),
+                "--max-epochs", "1", "--device", "cpu", "--json",
+                *(() if "label" in name else ("--classes", "lo,mid,hi")),
             ]  # fmt: skip
         if action == "predict":
             return ["predict", model, data, "--out", out, "--json"]

@@ -284,17 +284,12 @@ def _hostile(material: Path, name: str) -> list[Case]:
             return change(tensors, document, place)
 
         for by_command in (False, True):
-            whole = f"hostile {name} {title}{' (command)' if by_command else ''}"
-            found.append(
-                _forged(
-                    whole,
-                    material,
-                    name,
-                    change_beside_bait,
-                    always=not by_command,
-                    by_command=by_command,
-                )  # fmt: skip
-            )
+            whole_title = f"hostile {name} {title}{' (command)' if by_command else ''}"
+            case = _forged(
+                whole_title, material, name, change_beside_bait, always=not by_command,
+                by_command=by_command,
+            )  # fmt: skip
+            found.append(case)
     return found
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tests.attacks import images, models, run_folders
-from tests.attacks.harness import Case, Place, run_command
+from tests.attacks.harness import Case, Place, is_refusal, run_command
 from tests.attacks.material import (
     CHECKPOINT_KEY,
     FIT,
@@ -38,7 +38,9 @@ def refusal(act: Callable[[], Any]) -> str:
     """The sentence with which something is refused; a result is a failure."""
     try:
         act()
-    except ValueError as error:
+    except Exception as error:
+        if not is_refusal(error):
+            raise
         return str(error)
     raise AssertionError("it was not refused")
 

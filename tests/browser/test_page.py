@@ -1,12 +1,15 @@
 """The page in a real browser, cut off from any network."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from echelon.report import write_page
+from tests.attacks.material import reseal_run
 from tests.made_runs import write_made_runs
 
 SCREENSHOTS = Path("build/screenshots")
@@ -146,3 +149,54 @@ def test_dark_and_light_follow_the_reader(browser, page_file) -> None:
     page.wait_for_function(f"fill => {label} != fill", arg=light[1])
     assert colours()[0] != light[0]
     context.close()
+
+
+HOSTILE = (
+    "</script><script>window.ran = 1</script>",
+    "<img src=x onerror='window.ran = 1'>",
+    "<svg onload=window.ran=1>",
+    "javascript:window.ran=1",
+    "\"'><a href=javascript:window.ran=1>x</a>",
+    "{{constructor.constructor('window.ran = 1')()}}",
+    "datum['constructor']['constructor']('window.ran = 1')()",
+    "\u2028window.ran = 1//",
+    "]]><script>window.ran = 1</script>",
+)
+
+
+def test_hostile_words_are_shown_and_never_run(browser, tmp_path) -> None:
+    """In labels, in the names of methods and data, in details, in texts and in paths of images."""
+    words = " ".join(HOSTILE)
+    folder = write_made_runs(
+        tmp_path / "runs", num_classes=len(HOSTILE), rows=300, seeds=2, classes=list(HOSTILE),
+        extra={"details": {words: words, "target": words}, "parameters": {words: words}},
+    )  # fmt: skip
+    rename_in_runs(folder, words)
+    context = browser.new_context(offline=True)
+    page = context.new_page()
+    wrong: list[str] = []
+    page.on("dialog", lambda dialog: wrong.append(dialog.message))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("request", lambda asked: asked.url.startswith("file:") or wrong.append(asked.url))
+    page.goto(write_page(folder, tmp_path / "page.html").as_uri())
+    page.wait_for_selector("body[data-ready=true]", timeout=30_000)
+    for row in page.query_selector_all("button, summary, [tabindex='0']")[:60]:
+        row.hover(timeout=1000, force=True) if row.is_visible() else None
+    assert page.evaluate("window.ran") is None
+    assert not wrong
+    context.close()
+
+
+def rename_in_runs(folder: Path, words: str) -> None:
+    """Let the data and one method be called so, and give every row a text and an image."""
+    for run in sorted(path for path in folder.iterdir() if path.is_dir()):
+        config = json.loads((run / "config.json").read_text())
+        config["data"] = words
+        if config["method"] == "ornn":
+            config["method"] = words
+        (run / "config.json").write_text(json.dumps(config))
+        with np.load(run / "predictions.npz") as stored:
+            arrays = dict(stored)
+        arrays["text"] = arrays["image"] = np.full(len(arrays["truth"]), words)
+        np.savez(run / "predictions.npz", **arrays)
+        reseal_run(run)

@@ -19,6 +19,7 @@ from echelon.evaluation.comparison import (
 )
 from echelon.evaluation.diagnostics import Diagnostic, diagnose
 from echelon.runs import Run, mixture
+from echelon.terminal import visible
 
 SHOWN_CLASSES = 30  # in a chart; more are shown in groups
 TITLES = {
@@ -111,7 +112,7 @@ class Comparison:
             truth = truths.setdefault(run.config.split, run.predictions["truth"])
             if not np.array_equal(run.predictions["truth"], truth):
                 raise ValueError("the runs were not tested on the same rows: report them apart")
-            by_method.setdefault(run.config.method, []).append(run)
+            by_method.setdefault(visible(run.config.method), []).append(run)
         if (reason := mixture([run.config for run in runs])) is not None:
             raise ValueError(f"the runs do not belong together: {reason}; report them apart")
         if "method" not in {run.config.role for run in runs}:
@@ -153,7 +154,8 @@ class Comparison:
         """The labels in rank order, as text."""
         probabilities = self.main_run.predictions["probabilities"]
         found = self.main_run.config.classes or range(probabilities.shape[1])
-        return [str(label) for label in found]
+        # A separator of lines within a label would end the expressions that charts sort by.
+        return [visible(str(label)) for label in found]
 
     @cached_property
     def groups(self) -> "Groups":
