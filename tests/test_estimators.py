@@ -287,7 +287,7 @@ def test_wrong_parameters(data, change, message: str) -> None:
 
 def test_labels_of_validation_rows_need_the_rows(data) -> None:
     for given in ({"y_val": data.ranks}, {"X_val": data.features}):
-        with pytest.raises(ValueError, match="y_val .*None; pass both or neither"):
+        with pytest.raises(ValueError, match=r"y_val .*None; pass both or neither"):
             OrdinalClassifier(**QUICK).fit(data.features, data.ranks, **given)
 
 

@@ -22,7 +22,10 @@ from echelon.data.tables import TableSchema
     [
         (("1.5", " 1.50 ", 1.5, np.float32(1.5), Decimal("1.5"), "15e-1"), 1.5),
         ((True, "True", "TRUE", "true", np.True_, 1, "1", "01"), 1.0),
-        ((None, np.nan, pd.NA, pd.NaT, "", "  ", "?", "-", ".", "NA", "n/a", "NULL", "None"), np.nan),
+        (
+            (None, np.nan, pd.NA, pd.NaT, "", "  ", "?", "-", ".", "NA", "n/a", "NULL", "None"),
+            np.nan,
+        ),
         (("many", "1_000", "2020-01-01", dt.date(2020, 1, 1), "1,5", "0x10"), None),
         (("inf", np.inf, 10**400, "1e999"), np.inf),
     ],
