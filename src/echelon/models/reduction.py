@@ -53,7 +53,7 @@ class OrdinalReduction(CurveClassifier):
     >>> data = make_friedman(300, num_classes=3)
     >>> model = OrdinalReduction(KNeighborsClassifier()).fit(data.features, data.ranks)
     >>> model.scheme_, model.predict_proba(data.features[:2]).shape
-    ('independent', (2, 3))
+    ('conditional_augmented', (2, 3))
     """
 
     kind: ClassVar[str] = "reduction"
