@@ -1,0 +1,1 @@
+"""What is fitted to a table and gives curves."""
