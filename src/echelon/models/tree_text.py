@@ -8,6 +8,7 @@ a tree. Trees that would let a curve rise are refused, too.
 
 import math
 import re
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -15,13 +16,14 @@ from numpy.typing import NDArray
 
 _NUMBER = re.compile(r"-?(?:\d{1,400}(?:\.\d{0,400})?|\.\d{1,400})(?:e[+-]?\d{1,4})?", re.ASCII)
 _INTEGER = re.compile(r"-?\d{1,18}", re.ASCII)
-_VALUE_RANGE = re.compile(r"none|\[[-+.:\da-z]{1,100}\]|-?\d{1,18}(?::-?\d{1,18}){0,100000}", re.ASCII)
+_VALUE_RANGE = re.compile(
+    r"none|\[[-+.:\da-z]{1,100}\]|-?\d{1,18}(?::-?\d{1,18}){0,100000}", re.ASCII
+)
 
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of a decision type
 _MISSING = {0: "none", 4: "zero", 8: "nan"}  # the other two
 _END = "end of trees\n"
 _MOST_LEAVES = 131_072  # LightGBM's own limit
-
 
 
 class TreeText(NamedTuple):
@@ -118,7 +120,7 @@ def _read_tree(
     count, threshold_column = num_leaves - 1, len(gains) - 1
     columns = lines.integers("split_feature", count, 0, threshold_column)
     split_gains = lines.numbers("split_gain", count)
-    thresholds = lines.numbers("threshold", count)
+    thresholds = lines.numbers("threshold", count, may_be_infinite=True)  # all numbers, or NaN
     decisions = lines.integers("decision_type", count, 0, 11)
     left = lines.integers("left_child", count, -num_leaves, count - 1)
     right = lines.integers("right_child", count, -num_leaves, count - 1)
@@ -130,7 +132,7 @@ def _read_tree(
     lines.integers("internal_count", count, 0, 2**31 - 1)
     if num_sets:
         bounds = lines.integers("cat_boundaries", num_sets + 1, 0, 2**31 - 1)
-        if bounds[0] != 0 or any(a >= b for a, b in zip(bounds, bounds[1:], strict=False)):
+        if bounds[0] != 0 or any(a >= b for a, b in pairwise(bounds)):
             raise DamagedTreesError("have sets of categories with bounds out of order")
         lines.integers("cat_threshold", bounds[-1], 0, 2**32 - 1)
     lines.require("is_linear=0")
@@ -148,6 +150,8 @@ def _read_tree(
         if by_set and not (threshold.is_integer() and 0 <= threshold < num_sets):
             raise DamagedTreesError("split by a set of categories that is not there")
         if column == threshold_column:
+            if not math.isfinite(threshold):
+                raise DamagedTreesError("split the threshold at infinity")
             threshold_splits.append(threshold)
     np.add.at(gains, columns, split_gains)
     _require_tree(left, right, num_leaves)
@@ -219,15 +223,16 @@ class _Lines:
             raise DamagedTreesError(f"have a value of {key} out of its range")
         return numbers
 
-    def numbers(self, key: str, count: int | None) -> list[float]:
-        """Finite numbers behind a key, so many of them."""
+    def numbers(self, key: str, count: int | None, *, may_be_infinite: bool = False) -> list[float]:
+        """Numbers behind a key, so many of them, finite where nothing else is said."""
         texts = self.values(key)
         if count is not None and len(texts) != count:
             raise DamagedTreesError(f"have {len(texts)} values of {key} where {count} must be")
-        if not all(map(_NUMBER.fullmatch, texts)):
+        infinite = ("inf", "-inf") if may_be_infinite else ()
+        if not all(text in infinite or _NUMBER.fullmatch(text) for text in texts):
             raise DamagedTreesError(f"have something else than finite numbers as {key}")
         numbers = list(map(float, texts))
-        if not all(map(math.isfinite, numbers)):
+        if not may_be_infinite and not all(map(math.isfinite, numbers)):
             raise DamagedTreesError(f"have an infinite value of {key}")
         return numbers
 

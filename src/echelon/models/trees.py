@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import lightgbm
@@ -150,9 +151,7 @@ def fit_trees(
     rows = _counting(rows, num_classes)
     validation = None if validation is None else _counting(validation, num_classes)
     if not len(rows.ranks):
-        raise ValueError(
-            "trees need at least one row that counts; got none, or weights of 0 alone"
-        )
+        raise ValueError("trees need at least one row that counts; got none, or weights of 0 alone")
     if validation is not None and not len(validation.ranks):
         validation = None
     generator = np.random.default_rng(seed)
@@ -206,7 +205,12 @@ class OrdinalTrees:
         *,
         out_of_time: bool = False,
     ) -> None:
-        if base.ndim != 1 or not len(base) or not np.isfinite(base).all() or (np.diff(base) > 0).any():
+        if (
+            base.ndim != 1
+            or not len(base)
+            or not np.isfinite(base).all()
+            or (np.diff(base) > 0).any()
+        ):
             raise ValueError(
                 "the base of trees must be finite numbers that never rise, one for each "
                 "threshold; the file is damaged: fit and save the model again"
@@ -229,7 +233,7 @@ class OrdinalTrees:
 
     @cached_property
     def _booster(self) -> lightgbm.Booster:
-        return lightgbm.Booster(model_str=self.text, params={"verbose": -1})
+        return lightgbm.Booster(model_str=self.text)
 
     def logits(self, numbers: Floats, codes: Integers, *, threads: int = 1) -> Floats:
         """The logit of P(y > k), (n, K-1): it never rises with k.
@@ -343,7 +347,7 @@ class _Prepared(NamedTuple):
     data: lightgbm.Dataset
     label: NDArray[np.bool_]
     weight: Floats
-    num_rows: float
+    num_rows: int
     base: Floats
 
 
@@ -367,10 +371,8 @@ class _Grower:
         examples = _examples(rows.ranks, self.num_classes, self.settings.thresholds, generator)
         label = rows.ranks[examples.row] > examples.threshold
         weight = examples.weight
-        total = float(len(rows.ranks))
-        if rows.weight is not None:
-            weight = weight * rows.weight[examples.row]
-            total = float(rows.weight.sum())
+        if rows.weight is not None:  # only its ratios matter
+            weight = weight * (rows.weight / rows.weight.mean())[examples.row]
         columns = _columns(rows.numbers, rows.codes)
         num_numbers = rows.numbers.shape[1]
         categories = list(range(num_numbers, columns.shape[1]))
@@ -380,7 +382,9 @@ class _Grower:
             # that no more than one batch of examples is ever held as numbers.
             copies = math.ceil((self.num_classes - 1) / len(columns))
             place = np.arange(copies * len(columns))
-            binned = np.column_stack([columns[place % len(columns)], place % (self.num_classes - 1)])
+            binned = np.column_stack(
+                [columns[place % len(columns)], place % (self.num_classes - 1)]
+            )
             reference = lightgbm.Dataset(
                 binned, categorical_feature=categories, params=parameters
             ).construct()
@@ -395,7 +399,7 @@ class _Grower:
             categorical_feature=categories,
             params=parameters,
         )
-        return _Prepared(data, label, weight, total, base)
+        return _Prepared(data, label, weight, len(rows.ranks), base)
 
     def _parameters(self, rows: TreeRows, num_examples: int) -> dict[str, Any]:
         settings = self.settings
@@ -506,7 +510,7 @@ def _score(booster: lightgbm.Booster, held: _Prepared) -> float:
 
 
 def _counting(rows: TreeRows, num_classes: int) -> TreeRows:
-    """Rows with a weight above 0, their mean weight 1, so that only its ratios matter."""
+    """The rows with a weight above 0, in the types that are counted on."""
     ranks = np.asarray(rows.ranks, dtype=np.int64)
     if num_classes < 2 or (len(ranks) and not 0 <= ranks.min() <= ranks.max() < num_classes):
         raise ValueError(
@@ -522,13 +526,7 @@ def _counting(rows: TreeRows, num_classes: int) -> TreeRows:
         return rows
     weight = np.asarray(rows.weight, dtype=np.float64)
     counts = weight > 0
-    kept = weight[counts]
-    return TreeRows(
-        rows.numbers[counts],
-        rows.codes[counts],
-        ranks[counts],
-        kept,
-    )
+    return TreeRows(rows.numbers[counts], rows.codes[counts], ranks[counts], weight[counts])
 
 
 def _together(first: TreeRows, second: TreeRows) -> TreeRows:
@@ -573,17 +571,17 @@ def _examples(
         threshold = np.tile(np.arange(count), len(ranks))
         return _Examples(row, threshold, np.ones(len(row)))
     edges = _strata(num_classes, most)
-    parts = []
+    drawn: list[tuple[Integers, Integers, Integers]] = []  # rows, thresholds, sizes of strata
     for side, room in ((-1, ranks), (1, count - ranks)):  # thresholds below the rank, and above
-        for nearest, end in zip(edges[:-1], edges[1:], strict=True):
+        for nearest, end in pairwise(edges):
             size = np.minimum(end, room) - nearest
             row = np.flatnonzero(size > 0)
             distance = nearest + np.floor(generator.random(len(row)) * size[row]).astype(np.int64)
             threshold = ranks[row] + (distance if side == 1 else -1 - distance)
-            parts.append(_Examples(row, threshold, size[row].astype(np.float64)))
-    joined = _Examples(*(np.concatenate(values) for values in zip(*parts, strict=True)))
-    in_order = np.lexsort((joined.threshold, joined.row))
-    return _Examples(*(values[in_order] for values in joined))
+            drawn.append((row, threshold, size[row]))
+    row, threshold, size = (np.concatenate(values) for values in zip(*drawn, strict=True))
+    in_order = np.lexsort((threshold, row))
+    return _Examples(row[in_order], threshold[in_order], size[in_order].astype(np.float64))
 
 
 def _strata(num_classes: int, most: int) -> list[int]:
