@@ -4,11 +4,6 @@ A row of rank y becomes one example for each threshold k, (x, k) with the label 
 ensemble of trees gives the logit of P(y > k) from x and the number k. No split may raise the logit
 with k, so no curve rises: the sum of the trees falls with k exactly, as rounding keeps the order of
 sums. The logit starts at that of the shares of the classes, so trees need not spell them out.
-
-Where there are many thresholds, a row trains a sample of them: the thresholds around its rank
-are divided into strata that grow with the distance from it, one threshold is drawn from each and
-counts for the whole stratum. Near thresholds decide the curve and are all there; the loss is an
-unbiased estimate of that on all thresholds.
 """
 
 import math
@@ -16,13 +11,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import lightgbm
 import numpy as np
 from numpy.typing import NDArray
 
+from echelon.models.thresholds import ThresholdPairs, threshold_pairs
 from echelon.models.tree_text import TreeText, check_model_text, without_parameters
 
 Floats = NDArray[np.float64]
@@ -92,14 +87,6 @@ class TreeRows(NamedTuple):
     codes: Integers
     ranks: Integers
     weight: Floats | None = None
-
-
-class _Examples(NamedTuple):
-    """Pairs of a row and a threshold, (m,) each; `weight` is how many pairs each stands for."""
-
-    row: Integers
-    threshold: Integers
-    weight: Floats
 
 
 def fit_trees(
@@ -368,7 +355,9 @@ class _Grower:
     ) -> _Prepared:
         """The examples of some rows, binned as those of `like` are."""
         base = _base(rows, self.num_classes) if like is None else like.base
-        examples = _examples(rows.ranks, self.num_classes, self.settings.thresholds, generator)
+        examples = threshold_pairs(
+            rows.ranks, self.num_classes, self.settings.thresholds, generator
+        )
         label = rows.ranks[examples.row] > examples.threshold
         weight = examples.weight
         if rows.weight is not None:  # only its ratios matter
@@ -485,7 +474,7 @@ class _ExampleSequence(lightgbm.Sequence):
 
     batch_size = _BATCH
 
-    def __init__(self, columns: Floats, examples: _Examples) -> None:
+    def __init__(self, columns: Floats, examples: ThresholdPairs) -> None:
         self._columns, self._examples = columns, examples
 
     def __len__(self) -> int:
@@ -559,38 +548,6 @@ def _base(rows: TreeRows, num_classes: int) -> Floats:
     counts += _SMOOTHING / num_classes
     above = counts[::-1].cumsum()[::-1][1:]
     return np.asarray(np.log(above / counts.cumsum()[:-1]))
-
-
-def _examples(
-    ranks: Integers, num_classes: int, most: int, generator: np.random.Generator
-) -> _Examples:
-    """All pairs of a row and a threshold, or about `most` thresholds of each row."""
-    count = num_classes - 1
-    if count <= most:
-        row = np.repeat(np.arange(len(ranks)), count)
-        threshold = np.tile(np.arange(count), len(ranks))
-        return _Examples(row, threshold, np.ones(len(row)))
-    edges = _strata(num_classes, most)
-    drawn: list[tuple[Integers, Integers, Integers]] = []  # rows, thresholds, sizes of strata
-    for side, room in ((-1, ranks), (1, count - ranks)):  # thresholds below the rank, and above
-        for nearest, end in pairwise(edges):
-            size = np.minimum(end, room) - nearest
-            row = np.flatnonzero(size > 0)
-            distance = nearest + np.floor(generator.random(len(row)) * size[row]).astype(np.int64)
-            threshold = ranks[row] + (distance if side == 1 else -1 - distance)
-            drawn.append((row, threshold, size[row]))
-    row, threshold, size = (np.concatenate(values) for values in zip(*drawn, strict=True))
-    in_order = np.lexsort((threshold, row))
-    return _Examples(row[in_order], threshold[in_order], size[in_order].astype(np.float64))
-
-
-def _strata(num_classes: int, most: int) -> list[int]:
-    """Where strata of distances from a rank begin and end: 0, 1, ..., K-1, ever wider."""
-    grown = np.rint(np.geomspace(1, num_classes - 1, max(2, most // 2))).astype(int)
-    edges = [0]
-    for edge in grown.tolist():
-        edges.append(max(edge, edges[-1] + 1))
-    return edges
 
 
 def _shares(content: TreeText) -> Floats:
