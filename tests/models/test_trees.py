@@ -81,21 +81,19 @@ def test_logits_far_from_zero_lose_no_probability():
 
 def test_two_classes_are_plain_lightgbm():
     rows = made(600, 2)
-    trees = fit_trees(rows, 2, settings=replace(QUICK, rounds=30, leaves=7))
+    settings = replace(QUICK, rounds=30, leaves=7, column_share=1.0)
+    trees = fit_trees(rows, 2, settings=settings)
     plain = lightgbm.train(
         {
             "objective": "binary", "num_leaves": 7, "learning_rate": 0.2, "min_data_in_leaf": 5,
             "verbose": -1, "num_threads": 1, "min_data_in_bin": 1,
-            "feature_fraction": QUICK.column_share,
         },
         lightgbm.Dataset(rows.numbers, rows.ranks, params={"verbose": -1, "min_data_in_bin": 1}),
         30,
     )  # fmt: skip
     ours = np.exp(trees.log_probabilities(rows.numbers, rows.codes))[:, 1]
     theirs = plain.predict(rows.numbers)
-    if QUICK.column_share == 1:
-        np.testing.assert_allclose(ours, theirs, atol=0.02)
-    assert np.corrcoef(ours, theirs)[0, 1] > 0.99
+    np.testing.assert_allclose(ours, theirs, atol=0.02)
 
 
 def test_a_table_of_one_class_or_one_row_gives_curves():

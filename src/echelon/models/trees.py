@@ -50,8 +50,8 @@ class TreeSettings:
     column_share : float
         The share of the columns that each tree may use, drawn anew for each.
     rounds : int, optional
-        The number of trees; with validation rows the most there can be. None stands for 300
-        without and 2000 with them.
+        The number of trees; with validation rows the most there can be. None stands for 100
+        without and 1000 with them.
     patience : int
         The rounds without a better score of the validation rows that end the fit.
     refit : float
@@ -64,13 +64,13 @@ class TreeSettings:
         may do both as the column rises. Empty: no constraint.
     """
 
-    learning_rate: float = 0.05
+    learning_rate: float = 0.1
     leaves: int = 15
     rows_in_leaf: int = 20
     l2: float = 0.0
-    column_share: float = 1.0
+    column_share: float = 0.7
     rounds: int | None = None
-    patience: int = 50
+    patience: int = 30
     refit: float = 1.0
     thresholds: int = 16
     monotone: tuple[int, ...] = ()
@@ -145,10 +145,10 @@ def fit_trees(
     grower = _Grower(num_classes, settings, seed, threads, started, time_limit, on_round)
     trained = grower.prepared(rows, generator)
     if validation is None:
-        rounds = 300 if settings.rounds is None else settings.rounds
+        rounds = 100 if settings.rounds is None else settings.rounds
         booster, _ = grower.grow(trained, rounds)
         return grower.finished(rows, booster, trained.base, -1)
-    rounds = 2000 if settings.rounds is None else settings.rounds
+    rounds = 1000 if settings.rounds is None else settings.rounds
     held = grower.prepared(validation, generator, like=trained)
     booster, best = grower.grow(trained, rounds, held)
     again = max(1, round(best * settings.refit))
