@@ -177,6 +177,21 @@ def test_the_same_seed_gives_the_same_trees():
     assert texts[0] == texts[1] != texts[2]
 
 
+def test_a_draw_of_columns_without_a_split_does_not_end_the_fit():
+    numbers = np.random.default_rng(0).normal(size=(400, 1)).repeat(12, axis=1)
+    numbers[:, 1:] = 0  # one column of twelve can be split
+    ranks = np.digitize(numbers[:, 0], [-1, 0, 1])
+    rows = TreeRows(numbers, np.zeros((400, 0), np.int64), ranks)
+    scores = []
+    trees = fit_trees(
+        rows, 4, validation=rows, settings=replace(QUICK, column_share=0.3, refit=0),
+        on_round=lambda number, score: scores.append(score),
+    )  # fmt: skip
+    assert trees.num_trees == 20
+    assert ranked_probability_score(trees, rows) == pytest.approx(min(scores), rel=1e-5)
+    assert min(scores) < 0.2
+
+
 def test_validation_rows_choose_the_number_of_trees():
     rows, held = made(300, 5), made(100, 5, seed=1)
     settings = replace(QUICK, rounds=400, patience=10)

@@ -29,6 +29,7 @@ OnRound = Callable[[int, float], bool | None]
 
 _SMOOTHING = 0.5  # rows, shared by all classes: what a class that was never seen counts for
 _BATCH = 100_000  # examples that are built at a time
+_MOST_BARREN = 20  # rounds without a split after which there is none to be found
 _LOWEST = math.log(np.finfo(np.float64).tiny)
 
 
@@ -48,7 +49,8 @@ class TreeSettings:
     l2 : float
         The penalty on the values of the leaves.
     column_share : float
-        The share of the columns that each tree may use, drawn anew for each.
+        The share of the columns, the threshold among them, that each tree may use, drawn anew for
+        each; all of them where a table has three columns or fewer.
     rounds : int, optional
         The number of trees; with validation rows the most there can be. None stands for 100
         without and 1000 with them.
@@ -408,7 +410,7 @@ class _Grower:
             "num_leaves": settings.leaves,
             "min_data_in_leaf": max(1, round(smallest * num_examples / num_rows)),
             "lambda_l2": settings.l2,
-            "feature_fraction": settings.column_share,
+            "feature_fraction": settings.column_share if num_numbers + num_codes > 3 else 1.0,
             "monotone_constraints": [*monotone, *[0] * num_codes, -1],
             "monotone_constraints_method": "basic",
             "boost_from_average": False,
@@ -429,10 +431,13 @@ class _Grower:
         if held is not None:
             booster.add_valid(held.data, "held")
         started = time.monotonic()
-        best, best_score, grown = 1, math.inf, 0
-        while grown < rounds:
-            exhausted = booster.update()
-            grown += 1
+        best, best_score, grown, barren = 1, math.inf, 0, 0
+        while grown < rounds and barren < _MOST_BARREN:
+            # Where none of the columns that were drawn can be split, the next draw may do.
+            barren = barren + 1 if booster.update() else 0
+            if barren:
+                continue
+            grown = booster.num_trees()
             score = math.nan if held is None else _score(booster, held)
             if score < best_score:
                 best, best_score = grown, score
@@ -442,7 +447,7 @@ class _Grower:
             if self.time_limit is not None and now - self.started > self.time_limit:
                 self.out_of_time = True
             impatient = held is not None and grown - best >= self.settings.patience
-            if exhausted or impatient or self.out_of_time or not wanted:
+            if impatient or self.out_of_time or not wanted:
                 break
         return booster, grown if held is None else best
 
