@@ -50,13 +50,17 @@ def ranked_probability_score(trees, rows):
     leaves=st.integers(2, 31),
     rows_in_leaf=st.integers(1, 20),
     weighted=st.booleans(),
+    sampled=st.booleans(),
 )
-def test_no_curve_rises(seed, num_classes, n, categories, leaves, rows_in_leaf, weighted):
+def test_no_curve_rises(seed, num_classes, n, categories, leaves, rows_in_leaf, weighted, sampled):
     rows = made(n, num_classes, seed, categories)
     generator = np.random.default_rng(seed)
     if weighted:
         rows = rows._replace(weight=generator.exponential(size=n))
-    settings = replace(QUICK, leaves=leaves, rows_in_leaf=rows_in_leaf, learning_rate=1.0)
+    settings = replace(
+        QUICK, leaves=leaves, rows_in_leaf=rows_in_leaf, learning_rate=1.0,
+        most_examples=0 if sampled else 100_000,
+    )  # fmt: skip
     trees = fit_trees(rows, num_classes, settings=settings, seed=seed)
     numbers = generator.normal(scale=10, size=(50, 3))
     numbers[generator.random(numbers.shape) < 0.2] = np.nan
@@ -170,7 +174,7 @@ def test_rows_that_cannot_be_learnt_from_are_refused():
 
 def test_the_same_seed_gives_the_same_trees():
     rows, held = made(300, 5), made(80, 5, seed=1)
-    settings = replace(QUICK, column_share=0.5, thresholds=3)
+    settings = replace(QUICK, column_share=0.5, most_examples=0)
     texts = [
         fit_trees(rows, 5, validation=held, settings=settings, seed=seed).text for seed in (1, 1, 2)
     ]
@@ -231,8 +235,8 @@ def test_nothing_is_printed(capfd):
 def test_a_sample_of_thresholds_is_as_good_as_all():
     test = friedman(2000, 40, seed=1)
     scores = []
-    for thresholds in (TreeSettings().thresholds, 100):
-        settings = TreeSettings(rounds=40, learning_rate=0.3, thresholds=thresholds)
+    for most in (0, 100_000):
+        settings = TreeSettings(rounds=60, most_examples=most)
         trees = fit_trees(friedman(2000, 40, seed=0), 40, settings=settings)
         scores.append(ranked_probability_score(trees, test))
     assert scores[0] == pytest.approx(scores[1], rel=0.03)

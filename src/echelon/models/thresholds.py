@@ -1,9 +1,10 @@
 """Extended examples: pairs of a row and a threshold.
 
 Where there are many thresholds, a row takes a sample of them: the thresholds around its rank are
-divided into strata that grow with the distance from it, one threshold is drawn from each and counts
-for the whole stratum. Near thresholds decide the curve and are all there, and any sum over the
-sample is an unbiased estimate of the sum over all thresholds.
+divided into strata whose widths double with the distance from it (1, 1, 2, 4, ... on both sides),
+one threshold is drawn from each and counts for the whole stratum. The nearest thresholds decide the
+curve and are all there, and any sum over the sample is an unbiased estimate of the sum over all
+thresholds. A row has about 2 log2(K) examples then.
 """
 
 from itertools import pairwise
@@ -27,7 +28,7 @@ class ThresholdPairs(NamedTuple):
 def threshold_pairs(
     ranks: Integers, num_classes: int, most: int, generator: np.random.Generator
 ) -> ThresholdPairs:
-    """All pairs of a row and a threshold, or at most about `most` thresholds of each row.
+    """All pairs of a row and a threshold; where they are more than `most`, a sample of each row's.
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ def threshold_pairs(
         K; the thresholds are 0..K-2.
     most : int
     generator : numpy.random.Generator
-        For the sample where there are more thresholds.
+        For the sample.
 
     Returns
     -------
@@ -45,15 +46,18 @@ def threshold_pairs(
 
     Examples
     --------
-    >>> threshold_pairs(np.array([0, 2]), 3, 16, np.random.default_rng(0)).threshold
+    >>> generator = np.random.default_rng(0)
+    >>> threshold_pairs(np.array([0, 2]), 3, 100, generator).threshold
     array([0, 1, 0, 1])
+    >>> threshold_pairs(np.array([0]), 100, 50, generator).weight
+    array([ 1.,  1.,  2.,  4.,  8., 16., 32., 35.])
     """
     count = num_classes - 1
-    if count <= most:
+    if count * len(ranks) <= most:
         row = np.repeat(np.arange(len(ranks)), count)
         threshold = np.tile(np.arange(count), len(ranks))
         return ThresholdPairs(row, threshold, np.ones(len(row)))
-    edges = _strata(num_classes, most)
+    edges = [0, *(2**power for power in range(count.bit_length() + 1))]  # of distances
     drawn: list[tuple[Integers, Integers, Integers]] = []  # rows, thresholds, sizes of strata
     for side, room in ((-1, ranks), (1, count - ranks)):  # thresholds below the rank, and above
         for nearest, end in pairwise(edges):
@@ -65,12 +69,3 @@ def threshold_pairs(
     row, threshold, size = (np.concatenate(values) for values in zip(*drawn, strict=True))
     in_order = np.lexsort((threshold, row))
     return ThresholdPairs(row[in_order], threshold[in_order], size[in_order].astype(np.float64))
-
-
-def _strata(num_classes: int, most: int) -> list[int]:
-    """Where strata of distances from a rank begin and end: 0, 1, ..., K-1, ever wider."""
-    grown = np.rint(np.geomspace(1, num_classes - 1, max(2, most // 2))).astype(int)
-    edges = [0]
-    for edge in grown.tolist():
-        edges.append(max(edge, edges[-1] + 1))
-    return edges

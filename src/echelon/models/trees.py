@@ -59,8 +59,10 @@ class TreeSettings:
     refit : float
         With validation rows, how many times the best number of trees are then grown on all
         rows, validation rows too; 0 keeps the trees that were grown without them.
-    thresholds : int
-        About how many thresholds a row trains where the table has more.
+    most_examples : int
+        How many pairs of a row and a threshold are trained on as they are; where there are more,
+        each row takes a sample of the thresholds that stands for all (see
+        :mod:`echelon.models.thresholds`).
     monotone : tuple of int
         For each column of numbers 1, -1 or 0: whether the rank must never fall, must never rise or
         may do both as the column rises. Empty: no constraint.
@@ -74,7 +76,7 @@ class TreeSettings:
     rounds: int | None = None
     patience: int = 30
     refit: float = 1.0
-    thresholds: int = 16
+    most_examples: int = 100_000
     monotone: tuple[int, ...] = ()
 
 
@@ -358,7 +360,7 @@ class _Grower:
         """The examples of some rows, binned as those of `like` are."""
         base = _base(rows, self.num_classes) if like is None else like.base
         examples = threshold_pairs(
-            rows.ranks, self.num_classes, self.settings.thresholds, generator
+            rows.ranks, self.num_classes, self.settings.most_examples, generator
         )
         label = rows.ranks[examples.row] > examples.threshold
         weight = examples.weight
