@@ -41,6 +41,7 @@ _HELD_OUT = 0.2
 _MOST_HELD_OUT = 20_000  # rows
 _LEAST = 1e-3  # weight, below which a member is left out
 _FEW_ROWS = 8  # below which nothing can be held out
+_PATIENT = 240.0  # seconds, from which on an ensemble of networks is tried on many rows, too
 _TINY = np.log(np.finfo(np.float64).tiny)
 
 Probabilities = NDArray[np.float64]
@@ -209,10 +210,34 @@ class OrdinalBlend(CurveClassifier):
         for member in kept:
             member.weight /= total
         self.members_ = kept
+        if validation is None and len(places) == 1 and len(rows) > _MANY_ROWS:
+            self._fit_again(candidates, rows, labels, seed, schedule)
         mixed = np.einsum("m,mnk->nk", shares, stacked)
         self._unseen = ranks, mixed, weight
         if self.verbose:
             print(self.leaderboard_.to_string(index=False), file=sys.stderr)
+
+    def _fit_again(
+        self,
+        candidates: Mapping[str, CurveClassifier],
+        rows: Rows,
+        labels: Labels,
+        seed: int,
+        schedule: "_Schedule",
+    ) -> None:
+        """Fit the members to all rows, where one subset was held out and there is time left."""
+        for member in self.members_:
+            took = schedule.took[member.name]
+            if schedule.limit is not None and 1.3 * took > schedule.left:
+                self.out_of_time_ = True
+                continue
+            try:
+                fits = self._fit_member(candidates[member.name], rows, labels, seed, None)
+            except KeyboardInterrupt:
+                self.out_of_time_ = True
+                return
+            assert fits is not None
+            member.fits = fits
 
     def cutpoints_of(self, validation: Rows | None) -> NDArray[np.float64] | None:
         """Tuned on the curves of unseen rows."""
@@ -427,8 +452,14 @@ class AutoOrdinal(OrdinalBlend):
             named["cumulative_link"] = model_class("cumulative_link")(ridge=1.0)
             named["boosting"] = model_class("boosting")()
         network = model_class("network")
+        # Every fold is a fit without some rows already, so that none is fitted twice.
+        once = {"refit": False}
         if rows.table.is_plain:
-            named["corn/tabm"] = network("corn", "tabm", device=self.device)
+            is_patient = self.time_limit is None or self.time_limit >= _PATIENT
+            if len(rows) > _MANY_ROWS:
+                named["corn"] = network("corn", device=self.device, settings=once)
+            if len(rows) <= _MANY_ROWS or is_patient:
+                named["corn/tabm"] = network("corn", "tabm", device=self.device, settings=once)
         else:
             named["corn"] = network("corn", text=self.text, image=self.image, device=self.device)
         return named
