@@ -17,9 +17,9 @@ import torch
 from PIL import Image
 
 import echelon
-from echelon.backbones.vision import TimmBackbone
 from echelon.data.images import Pictures, paper_pictures
 from echelon.data.inputs import Inputs
+from echelon.networks.image import TimmBackbone
 from echelon.training.batches import Rows
 from page import environment_line, write_results, write_section
 

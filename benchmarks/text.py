@@ -20,15 +20,15 @@ from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 import echelon
-from echelon.backbones.parts import JoinedBackbone
-from echelon.backbones.text import LSTM
 from echelon.data import make_reviews
 from echelon.data.inputs import Inputs
 from echelon.data.published import Partition, read_coursera
 from echelon.data.texts import TokenLists, WordTokenizer
 from echelon.evaluation import metrics
+from echelon.networks.joined import JoinedBackbone
+from echelon.networks.network import OrdinalNetwork
+from echelon.networks.text import LSTM
 from echelon.training.loop import Rows, train
-from echelon.training.network import OrdinalNetwork
 from echelon.training.recipes import make_settings
 from page import environment_line, write_results, write_section
 

@@ -30,11 +30,11 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import echelon
-from echelon.backbones import PaperMLP, make_backbone
 from echelon.data import make_friedman
 from echelon.data.tables import TableEncoder, TableSchema
+from echelon.networks import PaperMLP, make_backbone
+from echelon.networks.network import OrdinalNetwork
 from echelon.training.loop import EncodedRows, train
-from echelon.training.network import OrdinalNetwork
 from echelon.training.recipes import make_settings
 from page import environment_line, write_results, write_section
 

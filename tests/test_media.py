@@ -168,7 +168,7 @@ def test_an_encoder_from_a_folder(mixed, encoder: str, options, tmp_path: Path) 
     frame, ranks = mixed
     made = OrdinalClassifier(backbone=encoder, backbone_options=options, **QUICK)
     made.fit(frame["review"], ranks)
-    fresh = echelon.backbones.text.PretrainedText.of(encoder.removeprefix("hf:"))
+    fresh = echelon.networks.text.PretrainedText.of(encoder.removeprefix("hf:"))
     before, after = fresh.state_dict(), made.network_.backbone.parts["text"].state_dict()
     same = [torch.equal(before[name], after[name]) for name in before]
     assert all(same) if options else not any(same)

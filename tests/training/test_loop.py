@@ -21,10 +21,10 @@ import echelon
 from echelon import OrdinalClassifier, estimators
 from echelon.data import make_friedman
 from echelon.evaluation import metrics
+from echelon.networks.network import OrdinalNetwork
 from echelon.storage.bundle import read_bundle
 from echelon.training.checkpoints import CheckpointFolder
 from echelon.training.loop import EncodedRows, _class_balanced_order, train
-from echelon.training.network import OrdinalNetwork
 from echelon.training.recipes import make_settings
 
 

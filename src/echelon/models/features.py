@@ -10,7 +10,7 @@ from torch import Tensor
 
 from echelon.data.rows import Rows
 from echelon.data.tables import RawTable, TableEncoder, TableSchema
-from echelon.training.rebuilding import rebuild
+from echelon.networks.rebuilding import rebuild
 
 Matrix = NDArray[np.float64]
 

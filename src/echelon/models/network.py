@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from echelon.backbones.parts import choose_backbones, options_by_part
 from echelon.curve import DECISIONS, RankCurve
 from echelon.data.images import OnBroken
 from echelon.data.inputs import Inputs
@@ -24,22 +23,23 @@ from echelon.methods import method as make_method
 from echelon.models.base import CurveClassifier, Decision, check_decision
 from echelon.models.document import Described, require_scores, typed
 from echelon.models.features import read_places
-from echelon.training.batches import EncodedRows, fingerprint, worker_count
-from echelon.training.checkpoints import CheckpointFolder
-from echelon.training.devices import make_fabric
-from echelon.training.loop import predict_curve, train
-from echelon.training.network import OrdinalNetwork
-from echelon.training.preparation import (
+from echelon.networks.assembly import (
     CHUNK,
     Readers,
     make_network,
-    precomputed,
     read_schema,
     resolve_backbone,
 )
+from echelon.networks.joined import choose_backbones, options_by_part
+from echelon.networks.network import OrdinalNetwork
+from echelon.networks.prediction import precomputed, predict_curve, worker_count
+from echelon.networks.randomness import RandomStream
+from echelon.networks.rebuilding import rebuild
+from echelon.training.batches import EncodedRows, fingerprint
+from echelon.training.checkpoints import CheckpointFolder
+from echelon.training.devices import make_fabric
+from echelon.training.loop import train
 from echelon.training.progress import epoch_bar
-from echelon.training.randomness import RandomStream
-from echelon.training.rebuilding import rebuild
 from echelon.training.recipes import Settings, make_settings
 
 _EXACT_ROWS = 4096  # of a table, up to which predictions are computed in float64

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from echelon.curve import CalibrationMap
 from echelon.extras import require
+from echelon.networks.network import OrdinalNetwork
 from echelon.storage.atomic import require_writable, write_bytes
-from echelon.training.network import OrdinalNetwork
 
 _TOLERANCE = 1e-5
 _CHECK_ROWS = 64

@@ -17,15 +17,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from echelon.curve import RankCurve
-from echelon.data.inputs import Inputs
 from echelon.evaluation import metrics
-from echelon.training.batches import Draws, EncodedRows, count_batches, in_order, shuffled_batches
+from echelon.networks.network import OrdinalNetwork
+from echelon.networks.prediction import predict_curve
+from echelon.networks.randomness import RandomStream
+from echelon.training.batches import Draws, EncodedRows, count_batches, shuffled_batches
 from echelon.training.checkpoints import CheckpointFolder
-from echelon.training.network import OrdinalNetwork
-from echelon.training.randomness import RandomStream
 from echelon.training.recipes import Settings
 
-_PREDICT_ROWS = 16_384
 _CHECK_EVERY = 50  # steps between looks at the loss, each of which waits for the device
 
 
@@ -438,33 +437,6 @@ def _parameter_groups(network: OrdinalNetwork, settings: Settings) -> list[dict[
         {"params": members, "share": share, "weight_decay": decay}
         for (share, decay), members in groups.items()
     ]
-
-
-@torch.no_grad()
-def predict_curve(
-    network: OrdinalNetwork, features: Tensor | Inputs, workers: int = 0
-) -> RankCurve:
-    """The curve of encoded features (n, d), or of inputs, in evaluation mode, a part at a time."""
-    training = network.training
-    network.eval()
-    if isinstance(features, Inputs):
-        curve = _curve_of_inputs(network, features, workers)
-    else:
-        chunks = torch.split(features, _PREDICT_ROWS)
-        curve = RankCurve.concatenate([network.curve(network(chunk)) for chunk in chunks])
-    network.train(training)
-    return curve
-
-
-def _curve_of_inputs(network: OrdinalNetwork, inputs: Inputs, workers: int) -> RankCurve:
-    like = next(network.head.parameters())
-    order, curves = [], []
-    for rows, batch in in_order(inputs, workers):
-        moved = {part: tensor.to(like.device) for part, tensor in batch.items()}
-        curves.append(network.curve(network(moved)))
-        order.append(torch.from_numpy(rows))
-    back = torch.argsort(torch.cat(order)).to(like.device)
-    return RankCurve.concatenate(curves).rows(back)
 
 
 def score(curve: RankCurve, rows: EncodedRows, metric: str, decision: str) -> float:

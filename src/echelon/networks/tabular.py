@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from echelon.backbones.dropout import Dropout
+from echelon.networks.dropout import Dropout
 
 
 class LinearBackbone(nn.Identity):

@@ -1,7 +1,7 @@
 """Networks for tables: the parts that are ours."""
 
-from echelon.backbones.dropout import Dropout
-from echelon.backbones.tabular import make_backbone
+from echelon.networks.dropout import Dropout
+from echelon.networks.tabular import make_backbone
 
 
 def test_the_papers_network_drops() -> None:

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from echelon.backbones.parts import (
+from echelon.networks.joined import (
     JoinedBackbone,
     choose_backbones,
     make_text_backbone,
     options_by_part,
 )
-from echelon.backbones.tabular import make_backbone
-from echelon.backbones.text import _CONFIG_FIELDS, LSTM, MODEL_TYPES, PretrainedText
+from echelon.networks.tabular import make_backbone
+from echelon.networks.text import _CONFIG_FIELDS, LSTM, MODEL_TYPES, PretrainedText
 from tests.media import save_tiny_encoder
 
 OPTIONS = [

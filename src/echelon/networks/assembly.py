@@ -12,15 +12,6 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from echelon.backbones.parts import (
-    JoinedBackbone,
-    choose_backbones,
-    make_image_backbone,
-    make_text_backbone,
-    part_of,
-)
-from echelon.backbones.tabular import make_backbone, output_size
-from echelon.backbones.text import PretrainedText
 from echelon.data.columns import single_column
 from echelon.data.images import (
     Pictures,
@@ -34,8 +25,16 @@ from echelon.data.inputs import Inputs
 from echelon.data.tables import RawTable, TableEncoder, TableSchema
 from echelon.data.texts import PretrainedTokenizer, Tokenizer, WordTokenizer, rebuild_tokenizer
 from echelon.methods import Method
-from echelon.training.network import OrdinalNetwork
-from echelon.training.recipes import Settings
+from echelon.networks.joined import (
+    JoinedBackbone,
+    choose_backbones,
+    make_image_backbone,
+    make_text_backbone,
+    part_of,
+)
+from echelon.networks.network import OrdinalNetwork
+from echelon.networks.tabular import make_backbone, output_size
+from echelon.networks.text import PretrainedText
 
 CHUNK = 16_384  # rows of a table that are encoded at once
 
@@ -56,7 +55,7 @@ class Readers:
     saved: bool = False
 
     @classmethod
-    def of(cls, table: RawTable, settings: Settings) -> "Readers":
+    def of(cls, table: RawTable, settings: Any) -> "Readers":
         """Decide on the training rows."""
         backbones = settings.backbone if isinstance(settings.backbone, Mapping) else {}
         tokenizer = pictures = None
@@ -68,7 +67,7 @@ class Readers:
 
     def describe(self, network: nn.Module) -> dict[str, Any]:
         """What a saved model stores of them."""
-        text = _text_network(network)
+        text = text_network(network)
         return {
             "tokenizer": None if self.tokenizer is None else self.tokenizer.describe(),
             "pictures": None if self.pictures is None else self.pictures.describe(),
@@ -165,7 +164,7 @@ def resolve_backbone(backbone: Any, parts: tuple[str, ...]) -> Any:
 
 
 def make_network(
-    encoder: TableEncoder, readers: Readers, settings: Settings, method: Method, own: Any = None
+    encoder: TableEncoder, readers: Readers, settings: Any, method: Method, own: Any = None
 ) -> OrdinalNetwork:
     """The network that the settings describe; `own` may be a backbone of the user's, copied."""
     if isinstance(own, nn.Module):
@@ -177,7 +176,7 @@ def make_network(
     return OrdinalNetwork(encoder, backbone, method, cast(int, backbone.out_features))
 
 
-def make_parts(encoder: TableEncoder, readers: Readers, settings: Settings) -> nn.Module:
+def make_parts(encoder: TableEncoder, readers: Readers, settings: Any) -> nn.Module:
     """The backbone, or the backbones of all parts, that the settings name."""
     options = settings.backbone_options
     if isinstance(settings.backbone, str):
@@ -199,24 +198,8 @@ def make_parts(encoder: TableEncoder, readers: Readers, settings: Settings) -> n
     return JoinedBackbone(made)
 
 
-@torch.no_grad()
-def precomputed(network: nn.Module, features: Any) -> Any:
-    """Inputs whose texts are already encoded, where the encoder is frozen and would not change."""
-    text = _text_network(network)
-    if not isinstance(features, Inputs) or not isinstance(text, PretrainedText) or not text.frozen:
-        return features
-    from echelon.training.batches import in_order
-
-    text.eval()
-    only = Inputs(text=features.text)
-    device = next(text.parameters()).device
-    encoded = torch.empty(len(features), text.out_features)
-    for rows, batch in in_order(only, 0):
-        encoded[torch.from_numpy(rows)] = text.encode(batch["text"].to(device)).float().cpu()
-    return Inputs(features.table, encoded, features.image)
-
-
-def _text_network(network: nn.Module) -> nn.Module | None:
+def text_network(network: nn.Module) -> nn.Module | None:
+    """What reads the texts inside a network; None where nothing does."""
     backbone = getattr(network, "backbone", None)
     if not isinstance(backbone, JoinedBackbone) or "text" not in backbone.parts:
         return None

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from echelon.backbones.dropout import hasten_dropout
 from echelon.extras import require
+from echelon.networks.dropout import hasten_dropout
 
 Pooling = Literal["last", "mean", "max"]
 

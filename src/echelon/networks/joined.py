@@ -11,9 +11,9 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from echelon.backbones.tabular import BACKBONES
-from echelon.backbones.text import LSTM, PretrainedText
-from echelon.backbones.vision import SmallResNet, TimmBackbone
+from echelon.networks.image import SmallResNet, TimmBackbone
+from echelon.networks.tabular import BACKBONES
+from echelon.networks.text import LSTM, PretrainedText
 
 PARTS = ("table", "text", "image")
 DEFAULTS: Mapping[str, str] = {"table": "mlp", "text": "lstm", "image": "resnet"}
@@ -124,7 +124,7 @@ class JoinedBackbone(nn.Module):
 
     Examples
     --------
-    >>> from echelon.backbones.tabular import MLP
+    >>> from echelon.networks.tabular import MLP
     >>> table = MLP(3, 3, hidden=(8,))
     >>> joined = JoinedBackbone({"table": table, "text": LSTM(50, hidden=16)})
     >>> joined({"table": torch.zeros(2, 3), "text": torch.tensor([[4, 7], [9, -1]])}).shape
