@@ -124,13 +124,13 @@ def rewrite(saved: Path, path: Path, change) -> None:
     [
         (lambda d, t: d.update(format=99, echelon="9.9"), "echelon 9.9 in format 99.*newer"),
         (
-            lambda d, t: d["model"]["settings"].update(backbone="os.system"),
+            lambda d, t: d["model"]["network"].update(backbones={"table": "os.system"}),
             "backbone must be one of",
         ),
         (lambda d, t: d["parameters"].update(method="__import__"), "method must be one of"),
         (lambda d, t: d.pop("schema"), "does not describe a model"),
         (lambda d, t: d.update(classes=["lo"]), "does not describe a model"),
-        (lambda d, t: d["model"]["settings"].update(surprise=1), "does not describe a model"),
+        (lambda d, t: d["model"]["network"].update(surprise=1), "does not describe a model"),
         (lambda d, t: t.pop("model.head.weight"), "does not describe a model"),
         (
             lambda d, t: t.update({"model.head.weight": torch.zeros(9, 9)}),
@@ -333,11 +333,11 @@ def _rows_of(model: OrdinalClassifier) -> tuple[pd.DataFrame, np.ndarray]:
         (lambda d, t: d.update(classes=["lo", ["mid"], "hi"]), "must all be of the kind"),
         (lambda d, t: d.update(cutpoints=[1.0]), "must have 2 cut-points"),
         (lambda d, t: d["schema"]["columns"].append(d["schema"]["columns"][0]), "of their own"),
-        (lambda d, t: d["model"]["settings"].update(decision="guess"), "decision must be one of"),
-        (lambda d, t: d["model"]["settings"].update(backbone={"text": "lstm"}), "and no such column"),
+        (lambda d, t: d["model"]["training"].update(decision="guess"), "decision must be one of"),
+        (lambda d, t: d["model"]["network"].update(backbones={"text": "lstm"}), "and no such column"),
         (lambda d, t: d["model"].update(history=[3]), "must be of type dict"),
         (lambda d, t: d.update(calibration={"before": {"x": "y"}}), "scores must be numbers"),
-        (lambda d, t: d["model"].update(settings=[]), "settings must be of type dict"),
+        (lambda d, t: d["model"].update(network=[]), "network must be of type dict"),
     ],
 )  # fmt: skip
 def test_forged_content_is_refused(saved: Path, tmp_path: Path, change, message: str) -> None:
@@ -356,8 +356,9 @@ def test_forged_content_is_refused(saved: Path, tmp_path: Path, change, message:
 )  # fmt: skip
 def test_no_more_is_allocated_than_the_file_holds(saved: Path, tmp_path: Path, options) -> None:
     """A small file that describes a large network is refused before the network is made."""
+    by_part = {"table": options}
     rewrite(
-        saved, tmp_path / "m", lambda d, t: d["model"]["settings"].update(backbone_options=options)
+        saved, tmp_path / "m", lambda d, t: d["model"]["network"].update(backbone_options=by_part)
     )
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.monotonic()
@@ -396,12 +397,12 @@ def media_models(tmp_path_factory) -> dict[str, Path]:
 
 
 def _image(**options):
-    return lambda d, t: d["model"]["settings"]["backbone_options"]["image"].update(options)
+    return lambda d, t: d["model"]["network"]["backbone_options"]["image"].update(options)
 
 
 def _network(name: str):
     part = "text" if name.startswith("hf:") else "image"
-    return lambda d, t: d["model"]["settings"]["backbone"].update({part: name})
+    return lambda d, t: d["model"]["network"]["backbones"].update({part: name})
 
 
 def _config(**fields):
@@ -410,7 +411,7 @@ def _config(**fields):
 
 def _no_config(d, t) -> None:
     d["model"]["readers"]["config"] = None
-    d["model"]["settings"]["backbone"]["text"] = d["parameters"]["backbone"] = "hf:evil/model"
+    d["model"]["network"]["backbones"]["text"] = d["parameters"]["backbone"] = "hf:evil/model"
 
 
 HOSTILE = {  # what is changed, and what the error says

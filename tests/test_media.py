@@ -16,7 +16,7 @@ from echelon.data.inputs import Inputs
 from echelon.data.splits import folds, hold_out
 from echelon.data.tables import TableSchema
 from echelon.data.texts import TokenLists
-from echelon.training.batches import Rows, count_batches, shuffled_batches
+from echelon.training.batches import EncodedRows, count_batches, shuffled_batches
 from tests.media import mixed_table, save_tiny_encoder
 
 QUICK = {"max_epochs": 2, "batch_size": 16, "random_state": 0, "device": "cpu"}
@@ -235,12 +235,12 @@ def test_pictures_in_every_shape() -> None:
 
 
 def test_a_fit_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch) -> None:
-    import echelon.models.network as estimators
+    from echelon.training import loop
 
     frame, ranks = mixed_table(40)
     options = {"text": "review", "image": "picture", "backbone_options": SMALL, **QUICK}
     whole = OrdinalClassifier(**options).fit(frame, ranks)
-    train = estimators.train
+    train = loop.train
 
     def interrupted(*args, **named):
         def stop(row: dict[str, float]) -> None:
@@ -248,10 +248,10 @@ def test_a_fit_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch) -> None:
 
         return train(*args, **{**named, "checkpoint_seconds": 0.0, "on_epoch": stop})
 
-    monkeypatch.setattr(estimators, "train", interrupted)
+    monkeypatch.setattr(loop, "train", interrupted)
     with pytest.raises(KeyboardInterrupt):
         OrdinalClassifier(checkpoint_dir=tmp_path, **options).fit(frame, ranks)
-    monkeypatch.setattr(estimators, "train", train)
+    monkeypatch.setattr(loop, "train", train)
     assert (tmp_path / "checkpoint.safetensors").is_file()
     resumed = OrdinalClassifier(checkpoint_dir=tmp_path, **options).fit(frame, ranks)
     for name, tensor in whole.network_.state_dict().items():
@@ -264,7 +264,7 @@ def test_a_fit_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch) -> None:
 def test_batches_hold_texts_of_like_length() -> None:
     lengths = np.random.default_rng(0).integers(1, 200, size=1000)
     inputs = Inputs(text=TokenLists.of([[2] * length for length in lengths]))
-    rows, every = Rows(inputs, torch.zeros(1000, dtype=torch.long)), torch.arange(1000)
+    rows, every = EncodedRows(inputs, torch.zeros(1000, dtype=torch.long)), torch.arange(1000)
     one, same, other = (
         shuffled_batches(rows, every, 16, False, torch.Generator().manual_seed(seed))
         for seed in (1, 1, 2)

@@ -40,7 +40,7 @@ MEDIA = ("--target", "stars", "--text", "review", "--image", "picture")
 def test_a_mixed_table(folder: Path) -> None:
     fitted = run("fit", "table.csv", *MEDIA, "--conformal", "0.2", "--out", "m", *QUICK)
     assert fitted["skipped"] == 0
-    assert echelon.load("m").settings_.backbone == {
+    assert echelon.load("m").spec_.backbones == {
         "table": "mlp", "text": "lstm", "image": "resnet",
     }  # fmt: skip
     scores = run("evaluate", "m", "table.csv", "--target", "stars", "--out", "run", "--json")

@@ -113,6 +113,11 @@ class PictureSettings:
                 f"interpolation must be one of {', '.join(_RESAMPLING)}; got {self.interpolation!r}"
             )
 
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """What a backbone must know of its pixels."""
+        return {"mean": self.mean, "std": self.std}
+
     def describe(self) -> dict[str, Any]:
         """What a saved model stores."""
         return asdict(self)

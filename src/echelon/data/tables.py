@@ -37,8 +37,8 @@ from echelon.data.columns import (
 )
 
 __all__ = [
-    "KINDS", "MAX_CATEGORIES", "UNKNOWN", "Column", "RawTable", "Scaling", "TableEncoder",
-    "TableSchema",
+    "KINDS", "MAX_CATEGORIES", "SCALINGS", "UNKNOWN", "Column", "RawTable", "Scaling",
+    "TableEncoder", "TableSchema",
 ]  # fmt: skip
 
 Scaling = Literal["quantile", "standard", "none"]
@@ -47,7 +47,7 @@ NUM_KNOTS = 32  # of the quantile scaling
 
 _FAR = 1000  # times as far from the median as the next one: no number of the same kind
 _NARROWEST = 1e-300  # of a segment between two quantiles
-_SCALINGS = ("quantile", "standard", "none")
+SCALINGS = ("quantile", "standard", "none")
 
 
 @dataclass(frozen=True)
@@ -280,9 +280,9 @@ class TableEncoder(nn.Module):
         indicators: list[int],
     ) -> None:
         super().__init__()
-        if scaling not in _SCALINGS:
+        if scaling not in SCALINGS:
             raise ValueError(
-                f"scaling must be one of {', '.join(map(repr, _SCALINGS))}; got {scaling!r}"
+                f"scaling must be one of {', '.join(map(repr, SCALINGS))}; got {scaling!r}"
             )
         self.num_numeric = num_numeric
         self.num_categories = num_categories
@@ -299,6 +299,11 @@ class TableEncoder(nn.Module):
         segments = NUM_KNOTS - 1 if scaling == "quantile" else 0
         self.register_buffer("knots", torch.zeros(size, segments, dtype=torch.float64))
         self.register_buffer("steepness", torch.zeros(size, segments, dtype=torch.float64))
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """What a backbone must know of its features."""
+        return {"num_features": self.num_features, "num_scaled": self.num_scaled}
 
     @property
     def num_scaled(self) -> int:

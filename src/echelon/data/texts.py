@@ -123,6 +123,11 @@ class WordTokenizer:
         """How many ids there are."""
         return len(self.words) + _NUM_SPECIAL
 
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """What a backbone must know of its token ids."""
+        return {"num_tokens": self.num_tokens}
+
     @classmethod
     def of(
         cls,
@@ -201,6 +206,11 @@ class PretrainedTokenizer:
     def num_tokens(self) -> int:
         """How many ids there are."""
         return int(self._tokenizer.get_vocab_size())
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """What a backbone must know of its token ids."""
+        return {"num_tokens": self.num_tokens}
 
     def encode(self, texts: Iterable[Any]) -> TokenLists:
         """Token ids of each text, with the special tokens around them."""

@@ -1,5 +1,1 @@
-"""Networks without heads: from features to what a head reads."""
-
-from echelon.networks.tabular import BACKBONES, MLP, LinearBackbone, PaperMLP, TabM, make_backbone
-
-__all__ = ["BACKBONES", "MLP", "LinearBackbone", "PaperMLP", "TabM", "make_backbone"]
+"""Networks: from raw cells to logits, loss and curve, and what one is rebuilt from."""

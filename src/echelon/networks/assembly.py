@@ -25,15 +25,11 @@ from echelon.data.inputs import Inputs
 from echelon.data.tables import RawTable, TableEncoder, TableSchema
 from echelon.data.texts import PretrainedTokenizer, Tokenizer, WordTokenizer, rebuild_tokenizer
 from echelon.methods import Method
-from echelon.networks.joined import (
-    JoinedBackbone,
-    choose_backbones,
-    make_image_backbone,
-    make_text_backbone,
-    part_of,
-)
+from echelon.networks.joined import JoinedBackbone
 from echelon.networks.network import OrdinalNetwork
-from echelon.networks.tabular import make_backbone, output_size
+from echelon.networks.spec import NetworkSpec
+from echelon.networks.table import Origin, make_backbone, part_of
+from echelon.networks.tabular import output_size
 from echelon.networks.text import PretrainedText
 
 CHUNK = 16_384  # rows of a table that are encoded at once
@@ -55,14 +51,15 @@ class Readers:
     saved: bool = False
 
     @classmethod
-    def of(cls, table: RawTable, settings: Any) -> "Readers":
+    def of(cls, table: RawTable, spec: NetworkSpec) -> "Readers":
         """Decide on the training rows."""
-        backbones = settings.backbone if isinstance(settings.backbone, Mapping) else {}
         tokenizer = pictures = None
         if table.texts is not None:
-            tokenizer = _make_tokenizer(table, backbones["text"], settings.text_options)
+            options = spec.input_options.get("text", {})
+            tokenizer = _make_tokenizer(table, spec.backbones["text"], options)
         if table.images is not None:
-            pictures = _make_pictures(table, backbones["image"], settings.image_options)
+            options = spec.input_options.get("image", {})
+            pictures = _make_pictures(table, spec.backbones["image"], options)
         return cls(tokenizer, pictures)
 
     def describe(self, network: nn.Module) -> dict[str, Any]:
@@ -148,54 +145,28 @@ def read_schema(table: Any, backbone: Any, text: str | None, image: str | None) 
     return TableSchema.of(table, text=text, image=image)
 
 
-def resolve_backbone(backbone: Any, parts: tuple[str, ...]) -> Any:
-    """The name of a table's backbone, or a name for each part of a row that has others.
-
-    Without one, that of a table is left to the recipe: None.
-    """
-    if isinstance(backbone, nn.Module):
-        if parts != ("table",):
-            raise ValueError("a backbone of your own takes numbers and categories only")
-        return "module"
-    if backbone is None and parts == ("table",):
-        return None
-    chosen = choose_backbones(backbone, parts)
-    return chosen["table"] if parts == ("table",) else chosen
-
-
 def make_network(
-    encoder: TableEncoder, readers: Readers, settings: Any, method: Method, own: Any = None
+    encoder: TableEncoder, readers: Readers, spec: NetworkSpec, method: Method, own: Any = None
 ) -> OrdinalNetwork:
-    """The network that the settings describe; `own` may be a backbone of the user's, copied."""
+    """The network that a spec describes; `own` may be a backbone of the user's, copied."""
     if isinstance(own, nn.Module):
         backbone = copy.deepcopy(own)
         return OrdinalNetwork(
             encoder, backbone, method, output_size(backbone, encoder.num_features)
         )
-    backbone = make_parts(encoder, readers, settings)
+    backbone = make_backbones(encoder, readers, spec)
     return OrdinalNetwork(encoder, backbone, method, cast(int, backbone.out_features))
 
 
-def make_parts(encoder: TableEncoder, readers: Readers, settings: Any) -> nn.Module:
-    """The backbone, or the backbones of all parts, that the settings name."""
-    options = settings.backbone_options
-    if isinstance(settings.backbone, str):
-        return make_backbone(settings.backbone, encoder.num_features, encoder.num_scaled, options)
-    made: dict[str, nn.Module] = {}
-    for part, name in settings.backbone.items():
-        mine = dict(options.get(part) or {})
-        if part == "text":
-            assert readers.tokenizer is not None
-            count = readers.tokenizer.num_tokens
-            fetch = not readers.saved
-            made[part] = make_text_backbone(name, count, mine, readers.config, fetch)
-        elif part == "image":
-            assert readers.pictures is not None
-            mean, std = readers.pictures.mean, readers.pictures.std
-            made[part] = make_image_backbone(name, mean, std, mine, fetch=not readers.saved)
-        else:
-            made[part] = make_backbone(name, encoder.num_features, encoder.num_scaled, mine)
-    return JoinedBackbone(made)
+def make_backbones(encoder: TableEncoder, readers: Readers, spec: NetworkSpec) -> nn.Module:
+    """The backbone of a table, or the backbones of all parts of other rows."""
+    encodings = {"table": encoder, "text": readers.tokenizer, "image": readers.pictures}
+    origin = Origin(fetch=not readers.saved, config=readers.config)
+    made = {
+        part: make_backbone(name, cast(Any, encodings[part]).sizes, spec.options_of(part), origin)
+        for part, name in spec.backbones.items()
+    }
+    return made["table"] if spec.parts == ("table",) else JoinedBackbone(made)
 
 
 def text_network(network: nn.Module) -> nn.Module | None:

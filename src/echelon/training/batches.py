@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from echelon.data.inputs import Batch, Inputs, prefetched
+from echelon.networks.spec import NetworkSpec
 from echelon.training.recipes import Settings
 
 _POOL = 50  # batches whose rows are sorted by length together
@@ -147,9 +148,10 @@ def shuffled_batches(
     return [batches[i] for i in torch.randperm(len(batches), generator=generator).tolist()]
 
 
-def fingerprint(method: str, settings: Settings, rows: EncodedRows, seed: int) -> str:
+def fingerprint(spec: NetworkSpec, settings: Settings, rows: EncodedRows, seed: int) -> str:
     """Of everything that decides how a run goes."""
-    document = json.dumps([method, asdict(settings), seed], default=str, sort_keys=True)
+    described = [spec.describe(), asdict(settings), seed]
+    document = json.dumps(described, default=str, sort_keys=True)
     digest = hashlib.sha256(document.encode())
     if isinstance(rows.features, Tensor):
         digest.update(rows.features.numpy().tobytes())
