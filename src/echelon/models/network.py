@@ -318,8 +318,8 @@ class OrdinalClassifier(CurveClassifier):
             network = copy.deepcopy(network).double()
         like = next(network.head.parameters())
         for numbers, codes in table.chunks(CHUNK):
-            features = network.encoder(numbers.to(like.device), codes.to(like.device))
-            yield network.curve(network(features.to(like.dtype)))
+            cells = {"table": (numbers.to(like.device), codes.to(like.device))}
+            yield network.curve(network(cells))
 
     @property
     def _encoder(self) -> TableEncoder:
@@ -371,9 +371,9 @@ class OrdinalClassifier(CurveClassifier):
             read_places(tensors[f"encoder.{name}"], len(numeric)) for name in ("kept", "indicators")
         )
         readers = Readers.rebuild(typed(document["readers"], dict, "readers"))
-        _check_parts(self, readers)
         spec = self.spec_
-        chosen = make_method(spec.method, self.labels_.num_classes, **spec.method_options)
+        chosen = make_method(self.method, self.labels_.num_classes, **spec.method_options)
+        _check_parts(self, readers)
 
         def make() -> OrdinalNetwork:
             encoder = TableEncoder(

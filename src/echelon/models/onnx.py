@@ -50,15 +50,10 @@ class _FromRawRows(nn.Module):
         text: Tensor | None = None,
         image: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        network = self.network
-        features: Tensor | dict[str, Tensor]
-        if text is None and image is None:
-            features = network.encoder(numbers, codes)
-        else:
-            table = None if numbers is None else network.encoder(numbers, codes)
-            parts = {"table": table, "text": text, "image": image}
-            features = {part: tensor for part, tensor in parts.items() if tensor is not None}
-        curve = network.curve(network(features))
+        table = None if numbers is None or codes is None else (numbers, codes)
+        parts = {"table": table, "text": text, "image": image}
+        cells = {part: given for part, given in parts.items() if given is not None}
+        curve = self.network.curve(self.network(cells))
         if self.is_calibrated:
             fields = (self.get_buffer(f"calibration_{name}") for name in CalibrationMap._fields)
             curve = curve.calibrated(CalibrationMap(*fields))

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from echelon.curve import RankCurve
 from echelon.evaluation import metrics
+from echelon.functional import LossParts
 from echelon.networks.network import OrdinalNetwork
 from echelon.networks.prediction import predict_curve
 from echelon.networks.randomness import RandomStream
@@ -201,7 +202,7 @@ class _Run:
         if fabric.world_size > 1:
             loss = self._global_loss(logits, rows.ranks[batch], weight)
         else:
-            loss = self.network.loss(logits, rows.ranks[batch], weight)
+            loss = self._loss(logits, rows.ranks[batch], weight)
         fabric.backward(loss)
         if self.settings.clip_norm is not None:
             torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.clip_norm)
@@ -228,9 +229,23 @@ class _Run:
             parameter.copy_(mean)
             mean.copy_(kept)
 
+    def _loss(self, logits: Tensor, ranks: Tensor, weight: Tensor | None) -> Tensor:
+        """Mean loss over rows and members."""
+        if weight is None:
+            return self.network.loss(logits, ranks)
+        return self._loss_parts(logits, ranks, weight).mean()
+
+    def _loss_parts(self, logits: Tensor, ranks: Tensor, weight: Tensor | None) -> LossParts:
+        """Sum of the loss over rows and members, and the count that an average batch has.
+
+        `weight` (n,) has a mean of 1 over all rows that are trained on. The count does not know it:
+        a heavy row makes its batch heavy, and not all rows of its batch light.
+        """
+        return self.network.loss_parts(logits, ranks, weight, weigh_count=False)
+
     def _global_loss(self, logits: Tensor, ranks: Tensor, weight: Tensor | None) -> Tensor:
         """The loss of the whole global batch; DDP then averages gradients over the processes."""
-        parts = self.network.loss_parts(logits, ranks, weight)
+        parts = self._loss_parts(logits, ranks, weight)
         count = self.fabric.all_reduce(parts.count.clone(), reduce_op="sum")
         safe = count.masked_fill(count == 0, 1)
         loss: Tensor = (parts.total * self.fabric.world_size / safe).sum()
