@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -256,3 +257,13 @@ def test_what_is_given_stands_over_the_recipe_and_erases_nothing() -> None:
     given = {"image_options": {"size": 112}}
     spec = make_spec("paper", "corn", {"image": "timm:resnet34"}, ("image",), given)
     assert spec.input_options == {"image": {"preprocessing": "paper", "size": 112}}
+
+
+def test_a_method_that_couples_rows_is_refused_several_processes_before_the_first_step() -> None:
+    network = OrdinalNetwork(nn.Identity(), nn.Identity(), echelon.method("cnnpor", 3), 4)
+    rows = EncodedRows(torch.randn(12, 4), torch.randint(3, (12,)))
+    spec = make_spec("default", "cnnpor", "mlp", ("table",), {})
+    settings = make_settings("default", spec, 12, {})
+    fabric = SimpleNamespace(world_size=2)
+    with pytest.raises(ValueError, match="across 2 processes would be missed; train on one"):
+        train(network, rows, None, settings, seed=0, fabric=fabric)

@@ -53,6 +53,8 @@ class BackboneRow:
     pace : Pace
     frozen_pace : Pace, optional
         Where the option `frozen` is given.
+    is_ensemble : bool
+        Whether it has members, each of which gives features of its own.
     extra : str, optional
         The extra of echelon that it needs.
     """
@@ -63,6 +65,7 @@ class BackboneRow:
     summary: str
     pace: Pace = Pace()
     frozen_pace: Pace | None = None
+    is_ensemble: bool = False
     extra: str | None = None
 
     @property
@@ -105,6 +108,7 @@ BACKBONES: Mapping[str, BackboneRow] = {
             "echelon.networks.tabular:TabM",
             "An ensemble of MLPs that share most of their weights: slower and better.",
             Pace(weight_decay=0.1),  # it averages its own noise away
+            is_ensemble=True,
         ),
         BackboneRow(
             "paper", "table", "echelon.networks.tabular:PaperMLP", "The MLP of the CORN paper."

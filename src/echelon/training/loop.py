@@ -72,6 +72,12 @@ def train(
     workers : int
         Threads that prepare batches of texts and pictures; they decide nothing.
     """
+    if network.method.spec.couples_rows and fabric.world_size > 1:
+        raise ValueError(
+            f"{network.method.name} couples the rows of a batch, and pairs across "
+            f"{fabric.world_size} processes would be missed; train on one device or choose another "
+            f"method"
+        )
     run = _Run(network, rows, validation, settings, seed, fabric, workers)
     if folder is not None and (found := folder.load()) is not None:
         if (misfit := run.misfit(*found)) is None:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from torch import nn
 
+from echelon.methods import METHODS
 from echelon.networks.spec import NetworkSpec
 from echelon.networks.table import (
     DEFAULTS,
@@ -15,6 +16,7 @@ from echelon.networks.table import (
     PARTS,
     Names,
     Pace,
+    backbone_row,
     choose_backbones,
     options_by_part,
     pace_of,
@@ -132,6 +134,7 @@ def make_spec(
         if asked is None and parts == ("table",):
             asked = _OF_TABLES[recipe]
         backbones = choose_backbones(asked, parts)
+        _refuse_coupled_members(method, backbones)
     spec = NetworkSpec(method, backbones)
     if recipe == "paper":
         spec = _paper_spec(spec)
@@ -149,6 +152,18 @@ def make_spec(
         input_options=_merged(spec.input_options, inputs),
         scaling=given.get("scaling", spec.scaling),
     )
+
+
+def _refuse_coupled_members(method: str, backbones: Mapping[str, str]) -> None:
+    """Raise where a method compares the rows of a batch and a backbone gives several of each."""
+    if method not in METHODS or not METHODS[method].couples_rows:
+        return
+    for name in backbones.values():
+        if backbone_row(name).is_ensemble:
+            raise ValueError(
+                f"{method} couples the rows of a batch, so it needs a network that gives each row "
+                f"one result; got the ensemble {name!r}: choose another backbone or another method"
+            )
 
 
 def spec_overrides() -> tuple[str, ...]:
