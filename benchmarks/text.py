@@ -22,8 +22,8 @@ from torch import Tensor, nn
 import echelon
 from echelon.data import make_reviews
 from echelon.data.inputs import Inputs
+from echelon.data.kinds.text import TokenLists, WordTokenizer
 from echelon.data.published import Partition, read_coursera
-from echelon.data.texts import TokenLists, WordTokenizer
 from echelon.evaluation import metrics
 from echelon.networks.joined import JoinedBackbone
 from echelon.networks.network import OrdinalNetwork
@@ -106,7 +106,9 @@ def echelon_epoch(tokens: TokenLists, ranks: Tensor, num_tokens: int) -> float:
     settings = make_settings("default", SPEC, len(ranks), {"max_epochs": 1})
     fabric = Fabric(accelerator="cpu", devices=1)
     start = time.perf_counter()
-    train(network, EncodedRows(Inputs(text=tokens), ranks), None, settings, seed=0, fabric=fabric)
+    train(
+        network, EncodedRows(Inputs({"text": tokens}), ranks), None, settings, seed=0, fabric=fabric
+    )
     return time.perf_counter() - start
 
 

@@ -434,7 +434,7 @@ HOSTILE = {  # what is changed, and what the error says
         "tag": (_network("timm:resnet18.a1_in1k@hf-hub:evil"), "no network of that name"),
         "large": (_network("timm:vit_giant_patch14_224"), "does not describe a model"),
         "deep": (_image(layers=[60_000] * 4), "far larger than its weights"),
-        "size": (lambda d, t: d["model"]["readers"]["pictures"].update(crop=10**6, resize=10**6), "resize"),
+        "size": (lambda d, t: d["model"]["readers"]["encodings"]["image"].update(crop=10**6, resize=10**6), "resize"),
         "weights": (_image(weights="CANARY"), "loaded"),  # those of a fit, which are not needed
     },
     "text": {
@@ -453,9 +453,9 @@ HOSTILE = {  # what is changed, and what the error says
         "layers_": (_config(num_hidden_layers=900), "far larger than its weights"),
         "words": (_config(vocab_size=2**24), "far larger than its weights"),
         "nested": (_config(hidden_size={"a": 1}), "cannot have hidden_size"),
-        "tokenizer": (lambda d, t: d["model"]["readers"]["tokenizer"].update(document="{}"), "tokenizer"),
-        "tokens": (lambda d, t: d["model"]["readers"]["tokenizer"].update(document="evil/model"), "tokeni"),
-        "long": (lambda d, t: d["model"]["readers"]["tokenizer"].update(max_tokens=10**12), "max_tokens"),
+        "tokenizer": (lambda d, t: d["model"]["readers"]["encodings"]["text"].update(document="{}"), "tokenizer"),
+        "tokens": (lambda d, t: d["model"]["readers"]["encodings"]["text"].update(document="evil/model"), "tokeni"),
+        "long": (lambda d, t: d["model"]["readers"]["encodings"]["text"].update(max_tokens=10**12), "max_tokens"),
         "name": (_config(_name_or_path="evil/model"), "loaded"),  # says nothing, and is not read
         "hub": (_network("hf:evil/model"), "loaded"),  # only a fit would look for it
     },

@@ -13,9 +13,9 @@ import echelon
 from echelon import OrdinalClassifier
 from echelon.data import make_reviews
 from echelon.data.inputs import Inputs
+from echelon.data.kinds.text import TokenLists
 from echelon.data.splits import folds, hold_out
 from echelon.data.tables import TableSchema
-from echelon.data.texts import TokenLists
 from echelon.training.batches import EncodedRows, count_batches, shuffled_batches
 from tests.media import mixed_table, save_tiny_encoder
 
@@ -263,7 +263,7 @@ def test_a_fit_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch) -> None:
 
 def test_batches_hold_texts_of_like_length() -> None:
     lengths = np.random.default_rng(0).integers(1, 200, size=1000)
-    inputs = Inputs(text=TokenLists.of([[2] * length for length in lengths]))
+    inputs = Inputs({"text": TokenLists.of([[2] * length for length in lengths])})
     rows, every = EncodedRows(inputs, torch.zeros(1000, dtype=torch.long)), torch.arange(1000)
     one, same, other = (
         shuffled_batches(rows, every, 16, False, torch.Generator().manual_seed(seed))
@@ -350,7 +350,7 @@ def test_short_texts_as_onnx(mixed, tmp_path: Path) -> None:
     ).fit(frame["review"], ranks)
     made.export_onnx(tmp_path / "m.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
-    tokens = made.readers_.tokenizer.encode(frame["review"][:5]).take(np.arange(5)).numpy()
+    tokens = made.readers_.encodings["text"].encode(frame["review"][:5]).take(np.arange(5)).numpy()
     (name,) = (one.name for one in session.get_inputs())
     found = session.run(["probabilities"], {name: tokens})[0]
     np.testing.assert_allclose(found, made.predict_proba(frame["review"][:5]), atol=1e-5)

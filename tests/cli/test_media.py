@@ -185,7 +185,7 @@ def test_texts_stay_as_they_stand_in_the_file(folder: Path) -> None:
     codes = {"text": ["007", "None", "", "NA", "5"] * 8, "stars": [1, 2, 3, 1, 2] * 8}
     pd.DataFrame({**codes, "number": range(40)}).to_csv("codes.csv", index=False)
     run("fit", "codes.csv", "--target", "stars", "--text", "text", "--out", "m", *QUICK)
-    words = echelon.load("m").readers_.tokenizer.words
+    words = echelon.load("m").readers_.encodings["text"].words
     assert sorted(words) == ["007", "5", "na", "none"]
     new = pd.DataFrame({"text": ["007", "5"], "number": [1, 2]})
     new.to_csv("new.csv", index=False)

@@ -13,11 +13,13 @@ import torch
 from torch import Tensor, nn
 
 from echelon.curve import DECISIONS, RankCurve
-from echelon.data.images import OnBroken
 from echelon.data.inputs import Inputs
+from echelon.data.kinds.base import CELL_KINDS, TABLE
+from echelon.data.kinds.image import OnBroken
+from echelon.data.kinds.numbers import TableEncoder
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows
-from echelon.data.tables import RawTable, TableEncoder, TableSchema
+from echelon.data.tables import RawTable, TableSchema
 from echelon.evaluation import metrics
 from echelon.methods import method as make_method
 from echelon.models.base import CurveClassifier, Decision, check_decision
@@ -82,10 +84,11 @@ class OrdinalClassifier(CurveClassifier):
     method_options, backbone_options : mapping, optional
         Those of several backbones by part, as ``{"text": {"hidden": 64}}``.
     text_options : mapping, optional
-        `max_tokens` and, for ``"lstm"``, `max_words` and `min_count`; see `echelon.data.texts`.
+        `max_tokens` and, for ``"lstm"``, `max_words` and `min_count`; see
+        `echelon.data.kinds.text`.
     image_options : mapping, optional
         `preprocessing` (``"own"``, ``"paper"``, ``"timm"``), `size` and every field of
-        :class:`echelon.data.images.PictureSettings`.
+        :class:`echelon.data.kinds.image.ImageSettings`.
     on_broken : {"raise", "skip"}
         What a fit does about an image that cannot be read; `skipped_` has those that were skipped.
     workers : int, optional
@@ -183,7 +186,8 @@ class OrdinalClassifier(CurveClassifier):
 
     def read_schema(self, X: Any) -> TableSchema:  # noqa: N803
         """What the columns of training rows are; a single one is what the backbone says it is."""
-        return read_schema(X, self.backbone, self.text, self.image)
+        columns = {kind: getattr(self, kind) for kind in CELL_KINDS}
+        return read_schema(X, self.backbone, columns)
 
     def fit_rows(self, rows: Rows, validation: Rows | None, labels: Labels, seed: int) -> None:
         """Train a network; the validation rows choose the epoch."""
@@ -318,7 +322,7 @@ class OrdinalClassifier(CurveClassifier):
             network = copy.deepcopy(network).double()
         like = next(network.head.parameters())
         for numbers, codes in table.chunks(CHUNK):
-            cells = {"table": (numbers.to(like.device), codes.to(like.device))}
+            cells = {TABLE: (numbers.to(like.device), codes.to(like.device))}
             yield network.curve(network(cells))
 
     @property
@@ -414,7 +418,8 @@ def _memory_line(given: Rows, rows: "EncodedRows", network: nn.Module) -> str:
     """What a fit holds at once: the table, its features, and the network with its optimiser."""
     table = given.table
     raw = table.numbers.nbytes + table.codes.nbytes
-    features = rows.features if isinstance(rows.features, Tensor) else rows.features.table
+    taken = rows.features.parts.get(TABLE) if isinstance(rows.features, Inputs) else rows.features
+    features = taken if isinstance(taken, Tensor) else None
     held = sum(t.nbytes for t in (features, rows.ranks, rows.weight) if t is not None)
     # parameters, gradients, two moments, and the best epoch
     parameters = 5 * sum(parameter.nbytes for parameter in network.parameters())
@@ -422,7 +427,7 @@ def _memory_line(given: Rows, rows: "EncodedRows", network: nn.Module) -> str:
     what = [f"{len(table):,} rows"]
     if features is not None:
         what.append(f"{features.shape[1]} features")
-    what += [kind for kind in ("texts", "images") if getattr(table, kind) is not None]
+    what += [f"{kind}s" for kind in table.cells]
     return f"{', '.join(what)}: about {total:,.0f} MiB"
 
 
@@ -431,17 +436,13 @@ def _memory_line(given: Rows, rows: "EncodedRows", network: nn.Module) -> str:
 
 def _try_out(model: OrdinalClassifier) -> None:
     """Predict one empty row of texts and images, to find here what does not fit together."""
-    if model.schema_.parts == ("table",):
+    if model.schema_.parts == (TABLE,):
         return
     readers, encoder = model.readers_, cast(TableEncoder, model.network_.encoder)
     row: dict[str, Tensor] = {}
-    if "table" in model.schema_.parts:
-        row["table"] = torch.zeros(1, encoder.num_features)
-    if readers.tokenizer is not None:
-        row["text"] = readers.tokenizer.encode([""]).take(np.arange(1))
-    if readers.pictures is not None:
-        side = readers.pictures.crop
-        row["image"] = torch.zeros(1, 3, side, side, dtype=torch.uint8)
+    if TABLE in model.schema_.parts:
+        row[TABLE] = torch.zeros(1, encoder.num_features)
+    row |= {kind: encoding.example(1) for kind, encoding in readers.encodings.items()}
     with torch.no_grad():
         model.network_.curve(model.network_(row))
 
@@ -452,8 +453,8 @@ def _check_parts(model: OrdinalClassifier, readers: Readers) -> None:
     model.spec_.check_parts(parts)
     if model.spec_.method != model.method:
         raise ValueError(f"its network is of {model.spec_.method!r}, not of {model.method!r}")
-    for part, reader in (("text", readers.tokenizer), ("image", readers.pictures)):
-        if (part in parts) != (reader is not None):
-            raise ValueError(f"its column of {part}s and what reads it do not belong together")
-        if len(model.schema_.of_kind(cast(Any, part))) > 1:
-            raise ValueError(f"it has several columns of {part}s")
+    for kind in CELL_KINDS:
+        if (kind in parts) != (kind in readers.encodings):
+            raise ValueError(f"its column of {kind}s and what reads it do not belong together")
+        if len(model.schema_.of_kind(kind)) > 1:
+            raise ValueError(f"it has several columns of {kind}s")

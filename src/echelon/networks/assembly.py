@@ -1,124 +1,90 @@
 """From raw rows to what a network takes, and the network that takes it.
 
 Everything here is decided on the training rows and rebuilt from a saved model: the encoder of the
-table (a part of the network), the tokenizer of the texts, and how pictures become pixels.
+table (a part of the network), and how the cells of every other kind are encoded.
 """
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from echelon.data.columns import single_column
-from echelon.data.images import (
-    Pictures,
-    PictureSettings,
-    paper_pictures,
-    rebuild_pictures,
-    small_pictures,
-    timm_pictures,
-)
 from echelon.data.inputs import Inputs
-from echelon.data.tables import RawTable, TableEncoder, TableSchema
-from echelon.data.texts import PretrainedTokenizer, Tokenizer, WordTokenizer, rebuild_tokenizer
+from echelon.data.kinds.base import CELL_KINDS, TABLE, Encoding, Reading, cell_kind
+from echelon.data.kinds.numbers import TableEncoder
+from echelon.data.tables import RawTable, TableSchema
 from echelon.methods import Method
 from echelon.networks.joined import JoinedBackbone
 from echelon.networks.network import OrdinalNetwork
 from echelon.networks.spec import NetworkSpec
-from echelon.networks.table import Origin, make_backbone, part_of
+from echelon.networks.table import Origin, backbone_row, make_backbone, part_of
 from echelon.networks.tabular import output_size
 from echelon.networks.text import PretrainedText
 
 CHUNK = 16_384  # rows of a table that are encoded at once
 
-_PREPROCESSING = ("own", "paper", "timm")
-
 
 @dataclass(frozen=True)
 class Readers:
-    """How texts become token ids and pictures become pixels; None where rows have none.
+    """How the cells of every kind but the table become what a network takes.
 
     Those of a saved model have `saved`, and fetch nothing; `config` is then what its pretrained
     text encoder is rebuilt from.
     """
 
-    tokenizer: Tokenizer | None = None
-    pictures: PictureSettings | None = None
+    encodings: Mapping[str, Encoding] = field(default_factory=dict)
     config: Mapping[str, Any] | None = None
     saved: bool = False
 
     @classmethod
     def of(cls, table: RawTable, spec: NetworkSpec) -> "Readers":
         """Decide on the training rows."""
-        tokenizer = pictures = None
-        if table.texts is not None:
-            options = spec.input_options.get("text", {})
-            tokenizer = _make_tokenizer(table, spec.backbones["text"], options)
-        if table.images is not None:
-            options = spec.input_options.get("image", {})
-            pictures = _make_pictures(table, spec.backbones["image"], options)
-        return cls(tokenizer, pictures)
+        encodings = {}
+        for kind, cells in table.cells.items():
+            name = spec.backbones[kind]
+            row = backbone_row(name)
+            options = spec.input_options.get(kind, {})
+            encodings[kind] = cell_kind(kind).learn(cells, row.encoding, row.source(name), options)
+        return cls(encodings)
 
     def describe(self, network: nn.Module) -> dict[str, Any]:
         """What a saved model stores of them."""
         text = text_network(network)
         return {
-            "tokenizer": None if self.tokenizer is None else self.tokenizer.describe(),
-            "pictures": None if self.pictures is None else self.pictures.describe(),
+            "encodings": {kind: each.describe() for kind, each in self.encodings.items()},
             "config": text.config_document() if isinstance(text, PretrainedText) else None,
         }
 
     @classmethod
     def rebuild(cls, described: Mapping[str, Any]) -> "Readers":
-        """Readers from what :meth:`describe` gave."""
-        tokenizer, pictures = described["tokenizer"], described["pictures"]
-        return cls(
-            None if tokenizer is None else rebuild_tokenizer(tokenizer),
-            None if pictures is None else rebuild_pictures(pictures),
-            described["config"],
-            saved=True,
-        )
+        """Readers from what :meth:`describe` gave; it may come from anywhere."""
+        encodings = described["encodings"]
+        if not isinstance(encodings, dict) or not set(encodings) <= set(CELL_KINDS):
+            known = ", ".join(CELL_KINDS)
+            raise ValueError(
+                f"the encodings of a network must be of {known}; got {encodings!r:.50}"
+            )
+        rebuilt = {
+            kind: cell_kind(kind).rebuild(encodings[kind])
+            for kind in CELL_KINDS
+            if kind in encodings
+        }
+        return cls(rebuilt, described["config"], saved=True)
 
     def inputs(self, table: RawTable, encoder: TableEncoder) -> Tensor | Inputs:
         """Features (n, d) where rows are only a table, and inputs on demand otherwise."""
-        features = None
+        parts: dict[str, Tensor | Reading] = {}
         if table.numbers.shape[1] or table.codes.shape[1]:
-            features = encode(encoder, table)
-        if self.tokenizer is None and self.pictures is None:
-            assert features is not None
-            return features
-        return Inputs(
-            features,
-            None if self.tokenizer is None else self.tokenizer.encode(table.texts),  # type: ignore[arg-type]
-            None if self.pictures is None else Pictures(table.images, self.pictures),  # type: ignore[arg-type]
-        )
-
-
-def _make_tokenizer(table: RawTable, backbone: str, options: Mapping[str, Any]) -> Tokenizer:
-    assert table.texts is not None
-    try:
-        if backbone == "lstm":
-            return WordTokenizer.of(table.texts, **options)
-        return PretrainedTokenizer.of(backbone.removeprefix("hf:"), **options)
-    except TypeError as error:
-        raise ValueError(f"texts of {backbone!r} do not take these options: {error}") from None
-
-
-def _make_pictures(table: RawTable, backbone: str, options: Mapping[str, Any]) -> PictureSettings:
-    assert table.images is not None
-    options = dict(options)
-    small = backbone == "resnet"
-    way = options.pop("preprocessing", "own" if small else "timm")
-    if way == "own":
-        return small_pictures(table.images, **options)
-    if way == "paper":
-        return paper_pictures(**options)
-    if way == "timm":
-        return timm_pictures(backbone.removeprefix("timm:"), **options)
-    raise ValueError(f"preprocessing must be one of {', '.join(_PREPROCESSING)}; got {way!r}")
+            parts[TABLE] = encode(encoder, table)
+        if not self.encodings:
+            return cast(Tensor, parts[TABLE])
+        for kind, encoding in self.encodings.items():
+            parts[kind] = encoding.encode(table.cells[kind])
+        return Inputs(parts)
 
 
 def encode(encoder: TableEncoder, table: RawTable) -> Tensor:
@@ -131,18 +97,20 @@ def encode(encoder: TableEncoder, table: RawTable) -> Tensor:
     return features
 
 
-def read_schema(table: Any, backbone: Any, text: str | None, image: str | None) -> TableSchema:
-    """The schema of training rows; a single column is what the backbone's name says it is."""
-    named = backbone if isinstance(backbone, Mapping) else {}
-    asked = set(named) if named else {part_of(backbone)} if isinstance(backbone, str) else {"table"}
-    if len(asked) == 1 and text is None and image is None:
-        part = next(iter(asked))
-        if part in ("text", "image"):
-            columns = list(getattr(single_column(table, part), "columns", ()))
-            if len(columns) == 1:
-                name = str(columns[0])
-                text, image = (name, None) if part == "text" else (None, name)
-    return TableSchema.of(table, text=text, image=image)
+def read_schema(table: Any, backbone: Any, columns: Mapping[str, str | None]) -> TableSchema:
+    """The schema of training rows; a single column is what the backbone's name says it is.
+
+    `columns` has the column of each kind that the user named.
+    """
+    asked = list(backbone) if isinstance(backbone, Mapping) else []
+    if isinstance(backbone, str):
+        asked = [part_of(backbone)]
+    if len(asked) == 1 and asked[0] in CELL_KINDS and not any(columns.values()):
+        kind = asked[0]
+        names = list(getattr(single_column(table, kind), "columns", ()))
+        if len(names) == 1:
+            columns = {kind: str(names[0])}
+    return TableSchema.of(table, **columns)
 
 
 def make_network(
@@ -160,13 +128,13 @@ def make_network(
 
 def make_backbones(encoder: TableEncoder, readers: Readers, spec: NetworkSpec) -> nn.Module:
     """The backbone of a table, or the backbones of all parts of other rows."""
-    encodings = {"table": encoder, "text": readers.tokenizer, "image": readers.pictures}
+    encodings: dict[str, TableEncoder | Encoding] = {TABLE: encoder, **readers.encodings}
     origin = Origin(fetch=not readers.saved, config=readers.config)
     made = {
-        part: make_backbone(name, cast(Any, encodings[part]).sizes, spec.options_of(part), origin)
+        part: make_backbone(name, encodings[part].sizes, spec.options_of(part), origin)
         for part, name in spec.backbones.items()
     }
-    return made["table"] if spec.parts == ("table",) else JoinedBackbone(made)
+    return made[TABLE] if spec.parts == (TABLE,) else JoinedBackbone(made)
 
 
 def text_network(network: nn.Module) -> nn.Module | None:

@@ -1,4 +1,4 @@
-"""Networks for pictures: pixels (n, 3, h, w) of whole numbers 0..255 in, features (n, out) out."""
+"""Networks for images: pixels (n, 3, h, w) of whole numbers 0..255 in, features (n, out) out."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -70,7 +70,7 @@ class _Block(nn.Module):
 
 
 class SmallResNet(nn.Module):
-    """A ResNet for small pictures, up to some 64 pixels a side: no early pooling.
+    """A ResNet for small images, up to some 64 pixels a side: no early pooling.
 
     Parameters
     ----------

@@ -21,8 +21,8 @@ _MEDIA_ROWS = 128  # texts or images at once
 
 
 def worker_count(features: Tensor | Inputs, asked: int | None) -> int:
-    """Threads that are worth their while: pictures take time to read, tables and texts do not."""
-    if isinstance(features, Tensor) or features.image is None:
+    """Threads that are worth their while: images take time to read, tables and texts do not."""
+    if isinstance(features, Tensor) or not features.is_slow:
         return 0
     return min(_MAX_WORKERS, os.cpu_count() or 1) if asked is None else asked
 
@@ -69,9 +69,9 @@ def precomputed(network: nn.Module, features: Any) -> Any:
     if not isinstance(features, Inputs) or not isinstance(text, PretrainedText) or not text.frozen:
         return features
     text.eval()
-    only = Inputs(text=features.text)
+    only = Inputs({"text": features.parts["text"]})
     device = next(text.parameters()).device
     encoded = torch.empty(len(features), text.out_features)
     for rows, batch in in_order(only, 0):
         encoded[torch.from_numpy(rows)] = text.encode(batch["text"].to(device)).float().cpu()
-    return Inputs(features.table, encoded, features.image)
+    return features.replaced("text", encoded)

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from echelon.data.kinds.base import KINDS
+
 if TYPE_CHECKING:
     from torch import nn
 
@@ -50,6 +52,8 @@ class BackboneRow:
         the sizes that the inputs have, the options, and, of a family, the `origin`.
     summary : str
         What it is, in a few words.
+    encoding : str
+        In which of its ways the kind encodes cells for it; a table has only one.
     pace : Pace
     frozen_pace : Pace, optional
         Where the option `frozen` is given.
@@ -63,6 +67,7 @@ class BackboneRow:
     kind: str
     builder: str
     summary: str
+    encoding: str = ""
     pace: Pace = Pace()
     frozen_pace: Pace | None = None
     is_ensemble: bool = False
@@ -77,6 +82,10 @@ class BackboneRow:
     def shown(self) -> str:
         """Its name in a list."""
         return f"{self.name}NAME" if self.is_family else self.name
+
+    def source(self, name: str) -> str:
+        """What a name of the family says beyond its beginning."""
+        return name.removeprefix(self.name) if self.is_family else ""
 
     def pace_with(self, options: Mapping[str, Any]) -> Pace:
         """How it is trained with these options."""
@@ -93,21 +102,21 @@ BACKBONES: Mapping[str, BackboneRow] = {
             "table",
             "echelon.networks.tabular:LinearBackbone",
             "No hidden layer.",
-            Pace(learning_rate=2e-2, weight_decay=0.0),
+            pace=Pace(learning_rate=2e-2, weight_decay=0.0),
         ),
         BackboneRow(
             "mlp",
             "table",
             "echelon.networks.tabular:MLP",
             "Three hidden layers.",
-            Pace(bold_rate=1.2e-2),
+            pace=Pace(bold_rate=1.2e-2),
         ),
         BackboneRow(
             "tabm",
             "table",
             "echelon.networks.tabular:TabM",
             "An ensemble of MLPs that share most of their weights: slower and better.",
-            Pace(weight_decay=0.1),  # it averages its own noise away
+            pace=Pace(weight_decay=0.1),  # it averages its own noise away
             is_ensemble=True,
         ),
         BackboneRow(
@@ -118,6 +127,7 @@ BACKBONES: Mapping[str, BackboneRow] = {
             "text",
             "echelon.networks.text:LSTM",
             "An LSTM on words.",
+            "words",
             Pace(2e-3, 0.01, epochs=8, batch_size=32, min_steps=600),
         ),
         BackboneRow(
@@ -125,6 +135,7 @@ BACKBONES: Mapping[str, BackboneRow] = {
             "text",
             "echelon.networks.text:build_pretrained",
             "A pretrained encoder of transformers, by its name or folder.",
+            "pretrained",
             Pace(1e-3, 0.01, epochs=2, batch_size=32, min_steps=200),  # in more it forgets
             frozen_pace=Pace(2e-3, 0.01, epochs=20, batch_size=64, min_steps=600),
             extra="text",
@@ -134,6 +145,7 @@ BACKBONES: Mapping[str, BackboneRow] = {
             "image",
             "echelon.networks.image:SmallResNet",
             "A small ResNet, for small images.",
+            "own",
             Pace(4e-3, 0.05, epochs=20, batch_size=64, min_steps=600),
         ),
         BackboneRow(
@@ -141,15 +153,15 @@ BACKBONES: Mapping[str, BackboneRow] = {
             "image",
             "echelon.networks.image:build_timm",
             "A network of timm.",
+            "timm",
             Pace(1e-3, 0.05, epochs=20, batch_size=32, min_steps=600),
             extra="vision",
         ),
     )
 }
 
-# What a row may hold, in the order in which it is put together; what is hardest to fit comes last.
-PARTS: tuple[str, ...] = tuple(dict.fromkeys(row.kind for row in BACKBONES.values()))
-DEFAULTS: Mapping[str, str] = {"table": "mlp", "text": "lstm", "image": "resnet"}
+PARTS: tuple[str, ...] = tuple(KINDS)  # what a row may hold
+DEFAULTS: Mapping[str, str] = {row.name: row.backbone for row in KINDS.values()}
 
 
 @dataclass(frozen=True)
@@ -290,7 +302,7 @@ def make_backbone(
     build = getattr(import_module(module), attribute)
     given = dict(sizes)
     if row.is_family:
-        given["origin"] = replace(origin or Origin(), name=name.removeprefix(row.name))
+        given["origin"] = replace(origin or Origin(), name=row.source(name))
     try:
         made: nn.Module = build(**given, **options)
     except TypeError as error:

@@ -1,6 +1,6 @@
 """EncodedRows that are trained on, and the batches they make.
 
-Invariant: the batches of an epoch, and what is random in their pictures, are decided by the seed
+Invariant: the batches of an epoch, and what is random in their images, are decided by the seed
 and the epoch alone; how many threads prepare them changes nothing.
 """
 

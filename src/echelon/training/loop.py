@@ -70,7 +70,7 @@ def train(
     on_epoch : callable, optional
         Called with each row of the history.
     workers : int
-        Threads that prepare batches of texts and pictures; they decide nothing.
+        Threads that prepare batches of texts and images; they decide nothing.
     """
     if network.method.spec.couples_rows and fabric.world_size > 1:
         raise ValueError(
@@ -153,7 +153,7 @@ class _Run:
         has_order = self.fixed_order is not None
         self.draws = Draws.of(self.rows.weight, len(rows.ranks), once=has_order)
         n = len(self.draws.rows if self.fixed_order is None else self.fixed_order)
-        # Tables may have a last batch of any size. Networks of texts and pictures take no empty
+        # Tables may have a last batch of any size. Networks of texts and images take no empty
         # share of one, and normalise badly over a few rows.
         is_table = isinstance(rows.features, Tensor)
         self.least = 1 if is_table else max(fabric.world_size, settings.batch_size // 4)

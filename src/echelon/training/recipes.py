@@ -20,6 +20,7 @@ from echelon.networks.table import (
     choose_backbones,
     options_by_part,
     pace_of,
+    part_of,
 )
 
 RECIPES = ("default", "paper")
@@ -72,10 +73,17 @@ _PAPER_NORMALISER = {
     "corn_without_subsets": "per_task",
 }
 
-# The published runs on text and images: learning rate and batch size.
-_PAPER_MEDIA: Mapping[str, Mapping[str, tuple[float, int]]] = {
-    "text": {"ce": (1e-4, 64), "ornn": (5e-3, 32), "coral": (5e-3, 32), "corn": (1e-3, 16)},
-    "image": {"ce": (5e-4, 256), "ornn": (5e-4, 256), "coral": (5e-4, 256), "corn": (5e-4, 16)},
+# The published runs on texts and images, by the backbone that they are of: learning rate and batch
+# size of each method, and whether the last batch was dropped. Others of its kind are trained alike.
+_PAPER_RUNS: Mapping[str, tuple[Mapping[str, tuple[float, int]], bool]] = {
+    "lstm": (
+        {"ce": (1e-4, 64), "ornn": (5e-3, 32), "coral": (5e-3, 32), "corn": (1e-3, 16)},
+        False,
+    ),
+    "timm:": (
+        {"ce": (5e-4, 256), "ornn": (5e-4, 256), "coral": (5e-4, 256), "corn": (5e-4, 16)},
+        True,
+    ),
 }
 _PAPER_LSTM: Mapping[str, Any] = {
     "embedding": 128, "hidden": 256, "pooling": "last", "dropout": 0.0, "word_dropout": 0.0,
@@ -302,7 +310,8 @@ def _paper(method: str) -> Settings:
 def _paper_media(settings: Settings, spec: NetworkSpec, part: str) -> Settings:
     """The published choices for texts or images over the default ones."""
     known = spec.method if spec.method in _PAPER_BEST else "corn"
-    rate, batch_size = _PAPER_MEDIA[part][known]
+    runs, drop_last = next(run for name, run in _PAPER_RUNS.items() if part_of(name) == part)
+    rate, batch_size = runs[known]
     return replace(
         settings,
         max_epochs=200,
@@ -312,7 +321,7 @@ def _paper_media(settings: Settings, spec: NetworkSpec, part: str) -> Settings:
         metric="rmse",
         clip_norm=None,
         schedule="constant",
-        drop_last=part == "image",  # as the published loaders of images
+        drop_last=drop_last,
         decision=_paper_decision(spec.method),
     )
 
