@@ -124,3 +124,27 @@ def test_every_import_is_declared(room: Path) -> None:
                 continue
             brings = {one.lower().replace("_", "-") for one in given.get(package, [package])}
             assert brings & allowed, f"{path.name} imports {package}, which is not declared"
+
+
+# ---- a kind of column is one place ---------------------------------------------------------------
+
+_OF_KINDS = ("data/kinds/", "networks/", "paper/")
+_OF_THE_PAPER = ("experiments/reproducing.py", "experiments/tables.py")
+_MOST_MODULES = 8
+
+
+def test_few_modules_name_a_kind() -> None:
+    """Rows carry their cells by kind, so that another kind is no change to what passes them on."""
+    source = ROOT / "src" / "echelon"
+    naming = []
+    for path in sorted(source.rglob("*.py")):
+        name = path.relative_to(source).as_posix()
+        if name.startswith(_OF_KINDS) or name in _OF_THE_PAPER:
+            continue
+        nodes = ast.walk(ast.parse(path.read_text()))
+        if any(
+            isinstance(node, ast.Constant) and node.value in ("text", "image") for node in nodes
+        ):
+            naming.append(name)
+    assert len(naming) <= _MOST_MODULES, naming
+    assert not [name for name in naming if name.startswith(("data/", "training/"))]

@@ -33,7 +33,7 @@ import torch
 from numpy.typing import NDArray
 
 from echelon._version import __version__
-from echelon.data.texts import plain_text
+from echelon.data.kinds.text import plain_text
 from echelon.processes import world_size
 from echelon.storage.atomic import new_folder
 

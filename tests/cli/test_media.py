@@ -40,7 +40,7 @@ MEDIA = ("--target", "stars", "--text", "review", "--image", "picture")
 def test_a_mixed_table(folder: Path) -> None:
     fitted = run("fit", "table.csv", *MEDIA, "--conformal", "0.2", "--out", "m", *QUICK)
     assert fitted["skipped"] == 0
-    assert echelon.load("m").settings_.backbone == {
+    assert echelon.load("m").spec_.backbones == {
         "table": "mlp", "text": "lstm", "image": "resnet",
     }  # fmt: skip
     scores = run("evaluate", "m", "table.csv", "--target", "stars", "--out", "run", "--json")
@@ -185,7 +185,7 @@ def test_texts_stay_as_they_stand_in_the_file(folder: Path) -> None:
     codes = {"text": ["007", "None", "", "NA", "5"] * 8, "stars": [1, 2, 3, 1, 2] * 8}
     pd.DataFrame({**codes, "number": range(40)}).to_csv("codes.csv", index=False)
     run("fit", "codes.csv", "--target", "stars", "--text", "text", "--out", "m", *QUICK)
-    words = echelon.load("m").readers_.tokenizer.words
+    words = echelon.load("m").readers_.encodings["text"].words
     assert sorted(words) == ["007", "5", "na", "none"]
     new = pd.DataFrame({"text": ["007", "5"], "number": [1, 2]})
     new.to_csv("new.csv", index=False)

@@ -146,7 +146,7 @@ def without_broken_images(frame: Any, column: str | None, on_broken: str) -> tup
     """The rows whose images can be read, and how many others there are."""
     import numpy as np
 
-    from echelon.data.images import find_broken
+    from echelon.data.kinds.image import find_broken
 
     if on_broken not in ("raise", "skip"):
         raise ValueError(f"--on-broken must be raise or skip; got {on_broken!r}")

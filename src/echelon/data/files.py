@@ -224,6 +224,8 @@ def _parquet_chunks(path: Path, rows: int) -> Iterator[pd.DataFrame]:
 
 def _read_folder(folder: Path) -> pd.DataFrame:
     """Images in a folder for each class; or all in one, and then there are no classes."""
+    from echelon.data.kinds.image import IMAGE
+
     found = sorted(one for one in folder.rglob("*") if one.suffix.lower() in IMAGE_SUFFIXES)
     names = [one.relative_to(folder) for one in found]
     names = [one for one in names if not any(part.startswith(".") for part in one.parts)]
@@ -232,7 +234,7 @@ def _read_folder(folder: Path) -> pd.DataFrame:
             f"the folder {folder} holds no images; their names must end in one of "
             f"{', '.join(IMAGE_SUFFIXES)}"
         )
-    frame: pd.DataFrame = pd.DataFrame({"image": [one.as_posix() for one in names]})
+    frame: pd.DataFrame = pd.DataFrame({IMAGE.name: [one.as_posix() for one in names]})
     classes = [one.parent.as_posix() for one in names]
     if set(classes) == {"."}:
         return frame

@@ -227,10 +227,11 @@ class Experiment:
             if run.config.role == "method" and run.config.seed == 0:
                 model = OrdinalClassifier(**run.config.parameters)
                 used = model.training_settings(task.features)
-                hidden = used.backbone_options.get("hidden")
+                spec = model.network_spec(task.features)
+                hidden = spec.options_of("table").get("hidden")
                 layers = f", {' x '.join(map(str, hidden))}" if hidden else ""
-                if not isinstance(used.backbone, str):
-                    layers = f", {', '.join(_last_name(one) for one in used.backbone.values())}"
+                if spec.parts != ("table",):
+                    layers = f", {', '.join(_last_name(one) for one in spec.backbones.values())}"
                 settings[run.config.method] = (
                     f"{used.learning_rate:g}, batches of {used.batch_size}{layers}"
                 )

@@ -265,10 +265,10 @@ def _cells(arrays: Mapping[str, Any], chosen: list[int]) -> dict[str, Any]:
 
 def _thumbnail(cell: Any) -> str | None:
     """An image as a data address; None where it can no longer be read."""
-    from echelon.data.images import open_picture
+    from echelon.data.kinds.image import open_image
 
     try:
-        picture = open_picture(str(cell) if isinstance(cell, str) else cell)
+        picture = open_image(str(cell) if isinstance(cell, str) else cell)
         picture.thumbnail((_THUMBNAIL, _THUMBNAIL))
         stream = io.BytesIO()
         picture.save(stream, "JPEG", quality=80)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from echelon.backbones.dropout import Dropout, hasten_dropout
+from echelon.networks.dropout import Dropout, hasten_dropout
 
 
 def test_dropout_drops_its_share_and_keeps_the_mean() -> None:

@@ -5,13 +5,11 @@ features and its options, which is what a saved model stores of it.
 """
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from echelon.backbones.dropout import Dropout
+from echelon.networks.dropout import Dropout
 
 
 class LinearBackbone(nn.Identity):
@@ -183,35 +181,6 @@ class PaperMLP(nn.Sequential):
             size = width
         super().__init__(*layers)
         self.out_features = size
-
-
-BACKBONES: Mapping[str, Callable[..., nn.Module]] = {
-    "linear": LinearBackbone,
-    "mlp": MLP,
-    "tabm": TabM,
-    "paper": PaperMLP,
-}
-
-
-def make_backbone(
-    name: str, num_features: int, num_scaled: int, options: Mapping[str, Any]
-) -> nn.Module:
-    """A backbone by its name.
-
-    Examples
-    --------
-    >>> network = make_backbone("mlp", num_features=10, num_scaled=10, options={"hidden": (64,)})
-    >>> network(torch.zeros(2, 10)).shape
-    torch.Size([2, 64])
-    """
-    if name not in BACKBONES:
-        raise ValueError(
-            f"backbone must be one of {', '.join(BACKBONES)}, or an nn.Module; got {name!r}"
-        )
-    try:
-        return BACKBONES[name](num_features, num_scaled, **options)
-    except TypeError as error:
-        raise ValueError(f"backbone {name!r} does not take these options: {error}") from None
 
 
 def output_size(backbone: nn.Module, num_features: int) -> int:

@@ -1,4 +1,4 @@
-"""Networks for pictures: pixels (n, 3, h, w) of whole numbers 0..255 in, features (n, out) out."""
+"""Networks for images: pixels (n, 3, h, w) of whole numbers 0..255 in, features (n, out) out."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from echelon.extras import require
+from echelon.networks.table import Origin
 
 # What may be said of a network of timm, in a fit and in a saved model. None of it names a file, an
 # address or code, as `checkpoint_path`, `pretrained_cfg` and others of timm's do.
@@ -69,7 +70,7 @@ class _Block(nn.Module):
 
 
 class SmallResNet(nn.Module):
-    """A ResNet for small pictures, up to some 64 pixels a side: no early pooling.
+    """A ResNet for small images, up to some 64 pixels a side: no early pooling.
 
     Parameters
     ----------
@@ -168,6 +169,13 @@ class TimmBackbone(nn.Module):
         scaled = self.pixels(pixels)
         features: Tensor = self.network(_channels_last(scaled) if self.channels_last else scaled)
         return features
+
+
+def build_timm(
+    mean: Sequence[float], std: Sequence[float], origin: Origin, **options: Any
+) -> TimmBackbone:
+    """A network of timm by its name; that of a saved model starts from random weights."""
+    return TimmBackbone(origin.name, mean=mean, std=std, fetch=origin.fetch, **options)
 
 
 def _require_known(timm: Any, name: str, options: Mapping[str, Any]) -> None:

@@ -11,19 +11,19 @@ import pytest
 import torch
 from PIL import Image
 
-from echelon.data.images import (
+from echelon.data.inputs import Inputs, prefetched
+from echelon.data.kinds.image import (
     FORMATS,
     BrokenImageError,
-    Pictures,
-    PictureSettings,
+    Images,
+    ImageSettings,
     find_broken,
-    open_picture,
-    paper_pictures,
-    rebuild_pictures,
-    small_pictures,
-    timm_pictures,
+    open_image,
+    paper_images,
+    rebuild_images,
+    small_images,
+    timm_images,
 )
-from echelon.data.inputs import Inputs, prefetched
 
 RED = (200, 30, 10)
 
@@ -54,7 +54,7 @@ def cells(*values) -> np.ndarray:
 )
 def test_every_kind_becomes_rgb(tmp_path: Path, mode, colour, expected, suffix: str) -> None:
     path = save(tmp_path / f"a.{suffix}", Image.new(mode, (12, 8), colour))
-    found = open_picture(path)
+    found = open_image(path)
     assert (found.mode, found.size) == ("RGB", (12, 8))
     assert np.abs(np.subtract(found.getpixel((5, 4)), expected)).max() <= 3
 
@@ -62,7 +62,7 @@ def test_every_kind_becomes_rgb(tmp_path: Path, mode, colour, expected, suffix: 
 def test_of_an_animation_the_first_frame_counts(tmp_path: Path) -> None:
     frames = [Image.new("RGB", (8, 8), colour).quantize() for colour in (RED, "blue")]
     path = save(tmp_path / "a.gif", frames[0], save_all=True, append_images=frames[1:])
-    assert np.abs(np.subtract(open_picture(path).getpixel((4, 4)), RED)).max() <= 3
+    assert np.abs(np.subtract(open_image(path).getpixel((4, 4)), RED)).max() <= 3
 
 
 def test_exif_orientation_is_followed(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_exif_orientation_is_followed(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6  # to be turned by a quarter, clockwise
     path = save(tmp_path / "a.jpg", picture, exif=exif, quality=100)
-    found = open_picture(path)
+    found = open_image(path)
     assert found.size == (20, 30)
     assert found.getpixel((10, 5))[0] > found.getpixel((10, 5))[2] + 50  # red is at the top now
     assert min(found.getpixel((10, 25))) > 240
@@ -97,7 +97,7 @@ def broken_files(folder: Path) -> dict[str, str]:
 def test_broken_images_are_named(tmp_path: Path) -> None:
     for name, message in broken_files(tmp_path).items():
         with pytest.raises(BrokenImageError, match=message):
-            open_picture(str(tmp_path / name))
+            open_image(str(tmp_path / name))
     good = save(tmp_path / "good.png", Image.new("L", (5, 5)))
     found = find_broken(cells(good, str(tmp_path / "missing.png"), good))
     assert list(found) == [1]
@@ -114,7 +114,7 @@ def test_broken_images_are_named(tmp_path: Path) -> None:
 )
 def test_arrays_that_are_refused(array, message: str) -> None:
     with pytest.raises(BrokenImageError, match=message):
-        open_picture(array)
+        open_image(array)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_arrays_that_are_refused(array, message: str) -> None:
     ],
 )
 def test_arrays(array, expected: int) -> None:
-    assert open_picture(array).getpixel((0, 0)) == (expected,) * 3
+    assert open_image(array).getpixel((0, 0)) == (expected,) * 3
 
 
 def gradient(width: int = 20, height: int = 20) -> np.ndarray:
@@ -135,7 +135,7 @@ def gradient(width: int = 20, height: int = 20) -> np.ndarray:
 
 
 def test_the_middle_without_a_seed_and_a_random_place_with_one() -> None:
-    pictures = Pictures(cells(gradient()), PictureSettings(20, 16, flip=True))
+    pictures = Images(cells(gradient()), ImageSettings(20, 16, flip=True))
     middle = pictures.take(np.array([0]))
     assert middle.shape == (1, 3, 16, 16)
     assert middle.dtype == torch.uint8
@@ -145,19 +145,19 @@ def test_the_middle_without_a_seed_and_a_random_place_with_one() -> None:
     assert len(corners) > 5
     mirrored = [bool(one[0, 0, 0, 0] > one[0, 0, 0, 1]) for one in found]
     assert 5 < sum(mirrored) < 25
-    padded = Pictures(cells(gradient()), PictureSettings(20, 20, pad=2))
+    padded = Images(cells(gradient()), ImageSettings(20, 20, pad=2))
     assert any(not torch.equal(padded.take(np.array([0]), (s, 0)), padded.take(np.array([0])))
                for s in range(3))  # fmt: skip
 
 
 def test_the_seed_the_epoch_and_the_row_decide() -> None:
-    pictures = Pictures(cells(*[gradient()] * 8), PictureSettings(20, 10, flip=True))
+    pictures = Images(cells(*[gradient()] * 8), ImageSettings(20, 10, flip=True))
     whole = pictures.take(np.arange(8), (3, 1))
     alone = torch.cat([pictures.take(np.array([row]), (3, 1)) for row in range(8)])
     assert torch.equal(whole, alone)  # whatever batch a row is in
     assert not torch.equal(whole, pictures.take(np.arange(8), (3, 2)))
     assert not torch.equal(whole, pictures.take(np.arange(8), (4, 1)))
-    inputs = Inputs(image=pictures)
+    inputs = Inputs({"image": pictures})
     parts = [np.arange(0, 4), np.arange(4, 8)]
     for workers in (0, 1, 3):
         made = prefetched(lambda rows: inputs.take(rows, (3, 1))["image"], parts, workers)
@@ -166,23 +166,23 @@ def test_the_seed_the_epoch_and_the_row_decide() -> None:
 
 def test_shapes_that_are_kept_and_those_that_are_not() -> None:
     wide = cells(gradient(60, 20))
-    assert Pictures(wide, PictureSettings(10, 8)).take(np.array([0])).shape == (1, 3, 8, 8)
-    kept = Pictures(wide, PictureSettings(10, 8, keep_shape=True))
+    assert Images(wide, ImageSettings(10, 8)).take(np.array([0])).shape == (1, 3, 8, 8)
+    kept = Images(wide, ImageSettings(10, 8, keep_shape=True))
     assert kept._resized(0).shape == (10, 30, 3)
     endless = cells(np.zeros((2, 4000), np.uint8))
-    assert Pictures(endless, PictureSettings(10, 8, keep_shape=True))._resized(0).shape[1] == 40
+    assert Images(endless, ImageSettings(10, 8, keep_shape=True))._resized(0).shape[1] == 40
 
 
 def test_named_preprocessing() -> None:
-    paper = paper_pictures()
+    paper = paper_images()
     assert (paper.resize, paper.crop, paper.flip, paper.keep_shape) == (256, 224, True, False)
-    timm = timm_pictures("resnet34.a1_in1k")
+    timm = timm_images("resnet34.a1_in1k")
     assert (timm.crop, timm.resize, timm.interpolation) == (224, 235, "bicubic")
-    assert timm_pictures("resnet34", size=32).crop == 32
-    small = small_pictures(cells(gradient(12, 10)))
+    assert timm_images("resnet34", size=32).crop == 32
+    small = small_images(cells(gradient(12, 10)))
     assert (small.resize, small.crop, small.flip) == (12, 12, False)
-    assert small_pictures(cells(gradient(300, 300))).crop == 64
-    assert rebuild_pictures(paper.describe()) == paper
+    assert small_images(cells(gradient(300, 300))).crop == 64
+    assert rebuild_images(paper.describe()) == paper
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_named_preprocessing() -> None:
 )
 def test_settings_that_are_refused(options, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        paper_pictures(**options)
+        paper_images(**options)
 
 
 def test_an_error_in_a_worker_is_raised_where_it_is_awaited() -> None:
@@ -216,9 +216,9 @@ def test_sixteen_bits_have_one_scale(tmp_path: Path) -> None:
         Image.fromarray(grey).save(tmp_path / f"{top}.png")
         expected = round(top / 65_535 * 255)
         for cell in (str(tmp_path / f"{top}.png"), grey):
-            assert np.asarray(open_picture(cell)).max() == expected
+            assert np.asarray(open_image(cell)).max() == expected
     Image.fromarray(np.full((3, 3), 0.5, dtype=np.float32)).save(tmp_path / "f.tiff")
-    assert np.asarray(open_picture(tmp_path / "f.tiff")).max() == 128
+    assert np.asarray(open_image(tmp_path / "f.tiff")).max() == 128
 
 
 @pytest.mark.parametrize(
@@ -233,13 +233,13 @@ def test_sixteen_bits_have_one_scale(tmp_path: Path) -> None:
 )
 def test_cells_that_are_broken(cell, message: str) -> None:
     with pytest.raises(BrokenImageError, match=message):
-        open_picture(cell)
+        open_image(cell)
 
 
 def test_the_usual_size_decides_and_not_that_of_the_first() -> None:
     cells = np.empty(5, dtype=object)
     cells[:] = [np.zeros((n, n), dtype=np.uint8) for n in (2, 20, 20, 24, 20)]
-    assert small_pictures(cells).resize == 20
+    assert small_images(cells).resize == 20
 
 
 # ---- files that others made ----------------------------------------------------------------------
@@ -263,10 +263,10 @@ def test_only_the_named_formats_are_opened(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "c.png").write_bytes(b"#define x_width 9\n#define x_height 9\nstatic char x[]={0};")
     for name in ("a.png", "b.png", "c.png"):
         with pytest.raises(BrokenImageError, match=rf"{name} cannot be read: it is none of JPEG"):
-            open_picture(tmp_path / name)
+            open_image(tmp_path / name)
     for name in FORMATS:
         Image.new("RGB", (9, 7), RED).save(tmp_path / "named.otherwise", name)
-        assert open_picture(tmp_path / "named.otherwise").size == (9, 7)
+        assert open_image(tmp_path / "named.otherwise").size == (9, 7)
 
 
 def png_of(width: int, height: int) -> bytes:
@@ -289,20 +289,20 @@ def test_a_side_has_a_limit_of_its_own(
     monkeypatch.setattr("PIL.ImageFile.ImageFile.load", lambda self: pytest.fail("was decoded"))
     (tmp_path / "a.png").write_bytes(png_of(width, height))
     with pytest.raises(BrokenImageError, match=r"more than 65,500 on a side; cut it"):
-        open_picture(tmp_path / "a.png")
+        open_image(tmp_path / "a.png")
 
 
 def test_a_large_picture_is_converted_in_bands(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("echelon.data.images._BAND_PIXELS", 40)
+    monkeypatch.setattr("echelon.data.kinds.image._BAND_PIXELS", 40)
     generator = np.random.default_rng(0)
     values = generator.integers(0, 256, size=(17, 13, 4)).astype(np.uint8)
     Image.fromarray(values).save(tmp_path / "a.png")
     opaque = values[..., 3:] / 255.0
     expected = values[..., :3] * opaque + 255 * (1 - opaque)
-    assert np.abs(np.asarray(open_picture(tmp_path / "a.png")) - expected).max() <= 1
+    assert np.abs(np.asarray(open_image(tmp_path / "a.png")) - expected).max() <= 1
     grey = generator.integers(0, 65_536, size=(17, 13)).astype(np.uint16)
     Image.fromarray(grey).save(tmp_path / "b.png")
-    found = np.asarray(open_picture(tmp_path / "b.png"))
+    found = np.asarray(open_image(tmp_path / "b.png"))
     np.testing.assert_array_equal(found[..., 1], np.round(grey / 257))
 
 
@@ -313,7 +313,7 @@ def test_pipes_and_devices_are_refused_at_once(tmp_path: Path) -> None:
     for path, kind in ((tmp_path / "pipe.png", "pipe"), ("/dev/zero", "device"),
                        (tmp_path, "folder")):  # fmt: skip
         with pytest.raises(BrokenImageError, match=f"is a {kind}, not a file"):
-            open_picture(path)
+            open_image(path)
 
 
 @pytest.mark.parametrize(
@@ -326,4 +326,4 @@ def test_pipes_and_devices_are_refused_at_once(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_settings_of_a_forged_model(changed) -> None:
     with pytest.raises(ValueError, match=r"must be (a whole number|three numbers)"):
-        rebuild_pictures({**PictureSettings(20, 16).describe(), **changed})
+        rebuild_images({**ImageSettings(20, 16).describe(), **changed})

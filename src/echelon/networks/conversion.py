@@ -5,10 +5,9 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, fx, nn
 
-from echelon.curve import RankCurve
-from echelon.functional import LossParts
 from echelon.heads import CutpointHead, RegressionHead, SharedWeightHead
 from echelon.methods import Method, method
+from echelon.networks.network import OrdinalModule
 
 # Names under which torchvision, timm and transformers keep the output layer of a classifier.
 _OUTPUT_NAMES = frozenset(
@@ -36,7 +35,7 @@ _ACTIVATIONS = frozenset(
 _LISTED = 12
 
 
-class OrdinalModel(nn.Module):
+class OrdinalModel(OrdinalModule):
     """A network that ends in a method's head.
 
     Calling it gives logits (..., J), whatever the network itself wraps them in (the output objects
@@ -64,18 +63,6 @@ class OrdinalModel(nn.Module):
                 f"{type(output).__name__}"
             )
         return logits
-
-    def loss(self, logits: Tensor, ranks: Tensor, **options: Any) -> Tensor:
-        """The method's loss of logits (..., J) for ranks (...); see :meth:`Method.loss`."""
-        return self.method.loss(logits, ranks, **options)
-
-    def loss_parts(self, logits: Tensor, ranks: Tensor, **options: Any) -> LossParts:
-        """Sum and count of the loss; see :meth:`Method.loss_parts`."""
-        return self.method.loss_parts(logits, ranks, **options)
-
-    def curve(self, logits: Tensor) -> RankCurve:
-        """The distribution over ranks that logits (..., J) stand for."""
-        return self.method.curve(logits)
 
     def extra_repr(self) -> str:
         """The method, shown beside the network."""

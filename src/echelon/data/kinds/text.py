@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -28,6 +28,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from echelon.data.kinds.base import CellKind, Encoding
 from echelon.extras import require
 
 PADDING = -1  # behind the end of a text
@@ -35,6 +36,8 @@ UNKNOWN, EMPTY = 0, 1  # ids before those of the words
 _NUM_SPECIAL = 2
 _LONGEST_WORD = 40
 _MOST_TOKENS = 1_000_000  # of one text, in a saved model
+_PHRASE_WORDS = 8  # below which a text is one that anyone may write
+_EXAMPLE_TOKENS = 7
 _PRETRAINED = "pretrained text encoders"
 # Scripts that put no spaces between words: Chinese, Japanese, Thai, Lao, Khmer, Burmese.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -53,6 +56,7 @@ class TokenLists:
         Where each text ends in `ids`.
     """
 
+    is_slow: ClassVar[bool] = False
     ids: NDArray[np.int32]
     ends: NDArray[np.int64]
 
@@ -71,7 +75,7 @@ class TokenLists:
         """How many tokens each text has, (n,)."""
         return np.diff(self.ends, prepend=0)
 
-    def take(self, rows: NDArray[np.int64]) -> Tensor:
+    def take(self, rows: NDArray[np.int64], seed: tuple[int, ...] | None = None) -> Tensor:
         """Ids of some texts, (rows, longest of them), `PADDING` behind the end of each.
 
         Examples
@@ -87,8 +91,34 @@ class TokenLists:
         padded[inside] = self.ids[((ends - lengths)[:, None] + places)[inside]]
         return torch.from_numpy(padded)
 
+    def contents(self) -> Iterator[bytes]:
+        """All ids, and where texts end."""
+        yield self.ids.tobytes() + self.ends.tobytes()
 
-class WordTokenizer:
+
+class _TokenEncoding:
+    """What the tokenizers have in common."""
+
+    max_tokens: int
+
+    @property
+    def free(self) -> dict[int, tuple[str, int]]:
+        """The tokens of the longest text vary, unless there is one at most."""
+        return {1: ("tokens", self.max_tokens)} if self.max_tokens > 1 else {}
+
+    def example(self, rows: int) -> Tensor:
+        """Token ids that there are, (rows, tokens)."""
+        return torch.ones(rows, min(_EXAMPLE_TOKENS, self.max_tokens), dtype=torch.int64)
+
+    def made_up(self, rows: int, generator: np.random.Generator) -> list[Any]:
+        """Texts of known and unknown words, some of them empty."""
+        words = getattr(self, "words", ("good", "bad", "not", "a", "course"))
+        choices = [*words[:200], "neverseen"]
+        lengths = generator.integers(0, 30, size=rows)
+        return [" ".join(generator.choice(choices, size=length)) for length in lengths]
+
+
+class WordTokenizer(_TokenEncoding):
     """Words as numbers; the vocabulary is that of the training texts.
 
     Parameters
@@ -122,6 +152,11 @@ class WordTokenizer:
     def num_tokens(self) -> int:
         """How many ids there are."""
         return len(self.words) + _NUM_SPECIAL
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """What a backbone must know of its token ids."""
+        return {"num_tokens": self.num_tokens}
 
     @classmethod
     def of(
@@ -157,7 +192,7 @@ class WordTokenizer:
         return {"kind": self.kind, "words": list(self.words), "max_tokens": self.max_tokens}
 
 
-class PretrainedTokenizer:
+class PretrainedTokenizer(_TokenEncoding):
     """The tokenizer of a pretrained encoder (extra `text`), rebuilt from its one JSON file.
 
     Parameters
@@ -202,6 +237,11 @@ class PretrainedTokenizer:
         """How many ids there are."""
         return int(self._tokenizer.get_vocab_size())
 
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """What a backbone must know of its token ids."""
+        return {"num_tokens": self.num_tokens}
+
     def encode(self, texts: Iterable[Any]) -> TokenLists:
         """Token ids of each text, with the special tokens around them."""
         plain = [plain_text(text) for text in texts]
@@ -235,6 +275,41 @@ def rebuild_tokenizer(described: Mapping[str, Any]) -> Tokenizer:
     if not isinstance(document, str):
         raise ValueError("the tokenizer of a pretrained encoder must be a text")
     return PretrainedTokenizer(document, max_tokens)
+
+
+class TextKind(CellKind):
+    """Texts: every cell is a string, empty where it is missing."""
+
+    name = "text"
+
+    def read(self, column: "pd.Series[Any]") -> NDArray[Any]:
+        """The cells of a column, (n,) strings, empty where missing."""
+        texts = np.empty(len(column), dtype=object)
+        texts[:] = [plain_text(value) for value in column]
+        return texts
+
+    def alone(self, cells: NDArray[Any]) -> NDArray[np.bool_]:
+        """Texts of fewer than eight words are phrases that anyone may write."""
+        counts = [sum(word[0].isalnum() for word in split_words(text)) for text in cells]
+        return np.array(counts) < _PHRASE_WORDS
+
+    def learn(
+        self, cells: NDArray[Any], way: str, source: str, options: Mapping[str, Any]
+    ) -> Encoding:
+        """The words of training texts, or the tokenizer of a pretrained encoder."""
+        try:
+            if way == WordTokenizer.kind:
+                return WordTokenizer.of(cells, **options)
+            return PretrainedTokenizer.of(source, **options)
+        except TypeError as error:
+            raise ValueError(f"texts as {way} do not take these options: {error}") from None
+
+    def rebuild(self, described: Mapping[str, Any]) -> Encoding:
+        """A tokenizer from what it described."""
+        return rebuild_tokenizer(described)
+
+
+TEXT = TextKind()
 
 
 @contextmanager

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 import echelon
-from echelon.conversion import OrdinalModel, convert
 from echelon.extras import require
+from echelon.networks.conversion import OrdinalModel, convert
 
 torchvision, timm, transformers = (
     require(name, "these tests") for name in ("torchvision", "timm", "transformers")

@@ -1,15 +1,15 @@
-"""From image files, arrays and opened pictures to pixels of one size.
+"""From image files, arrays and opened images to pixels of one size.
 
 The rules:
 
-- A picture is turned as its EXIF orientation says, and becomes RGB with 8 bits: greyscale is
+- A image is turned as its EXIF orientation says, and becomes RGB with 8 bits: greyscale is
   repeated (16 bits are scaled down), CMYK is converted, transparency lies on white, of an
   animation the first frame counts.
 - A file is opened as JPEG, PNG, GIF, BMP, TIFF, WebP or PPM (PGM, PBM), whatever its name ends in,
   and as nothing else: other formats of Pillow start other programs.
-- A file that is missing, no regular file (a pipe, a device), no picture, cut short, or has more
+- A file that is missing, no regular file (a pipe, a device), no image, cut short, or has more
   than 80 million pixels or more than 65,500 on a side is broken; its size is looked at before
-  anything is decoded. A broken picture raises an error that names it; with ``on_broken="skip"`` a
+  anything is decoded. A broken image raises an error that names it; with ``on_broken="skip"`` a
   fit leaves its row out, and says how many there were.
 - Pixels leave here as whole numbers 0..255; a network scales them itself, so that an exported
   graph takes them as they are.
@@ -18,58 +18,61 @@ The rules:
 import math
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from echelon.data.kinds.base import CellKind, Encoding
 from echelon.extras import require
 from echelon.storage.regular import NotRegularError, open_regular
 
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP", "PPM")  # by their names in Pillow
 MAX_PIXELS = 80_000_000  # below what makes Pillow itself warn
-MAX_SIDE = 65_500  # as of JPEG; every row of a picture takes memory of its own
+MAX_SIDE = 65_500  # as of JPEG; every row of a image takes memory of its own
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 _TOP_16 = 65_535
-_MEASURED = 32  # pictures that decide on a size
-_LARGEST_SMALL = 64  # pixels a side up to which pictures are taken as they are
-_KEPT_BYTES = 512 * 2**20  # of decoded pictures that are kept between epochs
+_MEASURED = 32  # images that decide on a size
+_LARGEST_SMALL = 64  # pixels a side up to which images are taken as they are
+_KEPT_BYTES = 512 * 2**20  # of decoded images that are kept between epochs
 _LARGEST_RESIZED = 4096  # pixels a side of what a network sees
 _BAND_PIXELS = 2**22  # that are converted at once
-_LARGE_PIXELS = 2**24  # of a picture that is opened while no other large one is
+_LARGE_PIXELS = 2**24  # of a image that is opened while no other large one is
+_PREPROCESSING = ("own", "paper", "timm")
 _RESAMPLING = ("nearest", "bilinear", "bicubic", "lanczos")
 
-_one_large_picture = threading.Lock()
+_one_large_image = threading.Lock()
 
 OnBroken = Literal["raise", "skip"]
 
 
 class BrokenImageError(ValueError):
-    """A picture that cannot be read; the message names it."""
+    """A image that cannot be read; the message names it."""
 
 
 @dataclass(frozen=True)
-class PictureSettings:
-    """How pictures become pixels, decided on the training rows and saved with a model.
+class ImageSettings:
+    """How images become pixels, decided on the training rows and saved with a model.
 
     Parameters
     ----------
     resize : int
-        Pixels a side after resizing, the shape of the picture not kept: the paper's way.
+        Pixels a side after resizing, the shape of the image not kept: the paper's way.
     crop : int
         Pixels a side of what the network sees: the middle, in training a random place.
     flip : bool
-        Whether training mirrors half of the pictures, left to right.
+        Whether training mirrors half of the images, left to right.
     pad : int
-        Pixels of edge that training repeats around a picture before it crops.
+        Pixels of edge that training repeats around a image before it crops.
     keep_shape : bool
         Resize the shorter side instead, and crop the rest away: the way of timm.
     interpolation : {"nearest", "bilinear", "bicubic", "lanczos"}
@@ -113,34 +116,57 @@ class PictureSettings:
                 f"interpolation must be one of {', '.join(_RESAMPLING)}; got {self.interpolation!r}"
             )
 
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """What a backbone must know of its pixels."""
+        return {"mean": self.mean, "std": self.std}
+
+    @property
+    def free(self) -> dict[int, tuple[str, int]]:
+        """All images have one size."""
+        return {}
+
+    def encode(self, cells: NDArray[Any]) -> "Images":
+        """The pixels of cells, read when they are taken."""
+        return Images(cells, self)
+
+    def example(self, rows: int) -> Tensor:
+        """Black images, (rows, 3, crop, crop)."""
+        return torch.zeros(rows, 3, self.crop, self.crop, dtype=torch.uint8)
+
+    def made_up(self, rows: int, generator: np.random.Generator) -> list[Any]:
+        """Noise."""
+        shape = (rows, self.crop, self.crop, 3)
+        return list(generator.integers(256, size=shape, dtype=np.uint8))
+
     def describe(self) -> dict[str, Any]:
         """What a saved model stores."""
         return asdict(self)
 
 
-def rebuild_pictures(described: Mapping[str, Any]) -> PictureSettings:
-    """Settings from what :meth:`PictureSettings.describe` gave."""
+def rebuild_images(described: Mapping[str, Any]) -> ImageSettings:
+    """Settings from what :meth:`ImageSettings.describe` gave."""
     plain: dict[str, Any] = {
         k: tuple(v) if isinstance(v, list) else v for k, v in described.items()
     }
-    return PictureSettings(**plain)
+    return ImageSettings(**plain)
 
 
-def paper_pictures(**changed: Any) -> PictureSettings:
+def paper_images(**changed: Any) -> ImageSettings:
     """The preprocessing of the CORN paper: resize 256, random crop 224, flip."""
     return _changed(
-        PictureSettings(256, 224, flip=True, mean=IMAGENET_MEAN, std=IMAGENET_STD), changed
+        ImageSettings(256, 224, flip=True, mean=IMAGENET_MEAN, std=IMAGENET_STD), changed
     )
 
 
-def timm_pictures(name: str, **changed: Any) -> PictureSettings:
+def timm_images(name: str, **changed: Any) -> ImageSettings:
     """What timm's own configuration of a network says: size, crop, interpolation and scale."""
     found = require("timm.models", "networks of timm").get_pretrained_cfg(name)
     if found is None:
-        return paper_pictures(**changed)
+        return paper_images(**changed)
     crop = int(found.input_size[-1])
     return _changed(
-        PictureSettings(
+        ImageSettings(
             max(crop, math.floor(crop / (found.crop_pct or 1.0))),
             crop,
             flip=True,
@@ -153,20 +179,20 @@ def timm_pictures(name: str, **changed: Any) -> PictureSettings:
     )
 
 
-def small_pictures(cells: NDArray[Any], **changed: Any) -> PictureSettings:
-    """Pictures at their usual size, up to 64 pixels a side, moved a little in training.
+def small_images(cells: NDArray[Any], **changed: Any) -> ImageSettings:
+    """Images at their usual size, up to 64 pixels a side, moved a little in training.
 
     They are not mirrored: what left and right mean is not known.
     """
     size = int(changed.pop("size", 0))
     if not size:
         some = cells[np.linspace(0, len(cells) - 1, min(_MEASURED, len(cells))).astype(int)]
-        usual = int(np.median([max(open_picture(cell).size) for cell in some]))
+        usual = int(np.median([max(open_image(cell).size) for cell in some]))
         size = min(_LARGEST_SMALL, usual)
-    return _changed(PictureSettings(size, size, pad=max(1, size // 8)), changed)
+    return _changed(ImageSettings(size, size, pad=max(1, size // 8)), changed)
 
 
-def _changed(settings: PictureSettings, changed: Mapping[str, Any]) -> PictureSettings:
+def _changed(settings: ImageSettings, changed: Mapping[str, Any]) -> ImageSettings:
     changed = dict(changed)
     if "size" in changed:  # of what the network sees; the margin around it keeps its share
         size = int(changed.pop("size"))
@@ -181,8 +207,8 @@ def _changed(settings: PictureSettings, changed: Mapping[str, Any]) -> PictureSe
 # ---- reading -------------------------------------------------------------------------------------
 
 
-def open_picture(cell: Any) -> Any:
-    """A cell as an RGB picture (PIL) that is the right way up.
+def open_image(cell: Any) -> Any:
+    """A cell as an RGB image (PIL) that is the right way up.
 
     Parameters
     ----------
@@ -198,10 +224,10 @@ def open_picture(cell: Any) -> Any:
         if isinstance(cell, Image.Image):
             return _to_rgb(ImageOps.exif_transpose(_loaded(cell, cell)))
         if not isinstance(cell, (str, os.PathLike)):  # a number would be an open file's
-            raise BrokenImageError(f"image {_named(cell)} is no path, array or picture")
+            raise BrokenImageError(f"image {_named(cell)} is no path, array or image")
         with open_regular(cell) as stream, Image.open(stream, formats=FORMATS) as opened:
             is_large = opened.width * opened.height > _LARGE_PIXELS
-            with _one_large_picture if is_large else nullcontext():
+            with _one_large_image if is_large else nullcontext():
                 ImageOps.exif_transpose(_loaded(opened, cell), in_place=True)
                 return _to_rgb(opened)
     except BrokenImageError:
@@ -239,36 +265,36 @@ def _named(cell: Any) -> str:
     return str(cell) if isinstance(cell, (str, Path)) else f"of type {type(cell).__name__}"
 
 
-def _to_rgb(picture: Any) -> Any:
-    """A picture as RGB, converted a band at a time: large ones exist in few copies."""
+def _to_rgb(image: Any) -> Any:
+    """A image as RGB, converted a band at a time: large ones exist in few copies."""
     from PIL import Image
 
-    if picture.mode == "RGB" and "transparency" not in picture.info:
-        return picture.copy()  # which no longer needs the file
-    converted = Image.new("RGB", picture.size)
-    height = max(1, _BAND_PIXELS // max(1, picture.width))
-    for top in range(0, picture.height, height):
-        bottom = min(top + height, picture.height)
-        band = picture.crop((0, top, picture.width, bottom))
+    if image.mode == "RGB" and "transparency" not in image.info:
+        return image.copy()  # which no longer needs the file
+    converted = Image.new("RGB", image.size)
+    height = max(1, _BAND_PIXELS // max(1, image.width))
+    for top in range(0, image.height, height):
+        bottom = min(top + height, image.height)
+        band = image.crop((0, top, image.width, bottom))
         converted.paste(_band_to_rgb(band), (0, top))
     return converted
 
 
-def _band_to_rgb(picture: Any) -> Any:
+def _band_to_rgb(image: Any) -> Any:
     from PIL import Image
 
-    if picture.mode == "F":
-        return _of_array(np.asarray(picture))
-    if picture.mode.startswith("I"):  # 16 bits of grey, also where Pillow opens them as 32
-        values = np.asarray(picture, dtype=np.float64)
+    if image.mode == "F":
+        return _of_array(np.asarray(image))
+    if image.mode.startswith("I"):  # 16 bits of grey, also where Pillow opens them as 32
+        values = np.asarray(image, dtype=np.float64)
         if values.size and not (values.min() >= 0 and values.max() <= _TOP_16):
             raise BrokenImageError("an image of 32 bits must run from 0 to 65,535")
         return Image.fromarray((values / _TOP_16 * 255).round().astype(np.uint8)).convert("RGB")
-    if picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info:
-        opaque = picture.convert("RGBA")
+    if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
+        opaque = image.convert("RGBA")
         white = Image.new("RGBA", opaque.size, (255, 255, 255, 255))
         return Image.alpha_composite(white, opaque).convert("RGB")
-    return picture.convert("RGB")
+    return image.convert("RGB")
 
 
 def _of_array(array: NDArray[Any]) -> Any:
@@ -300,11 +326,11 @@ def _of_array(array: NDArray[Any]) -> Any:
 
 
 def find_broken(cells: NDArray[Any], *, workers: int = 2) -> dict[int, str]:
-    """Rows whose pictures cannot be read, and why; reads every one of them."""
+    """Rows whose images cannot be read, and why; reads every one of them."""
 
     def why(cell: Any) -> str | None:
         try:
-            open_picture(cell)
+            open_image(cell)
         except BrokenImageError as error:
             return str(error)
         return None
@@ -313,11 +339,11 @@ def find_broken(cells: NDArray[Any], *, workers: int = 2) -> dict[int, str]:
         return {i: reason for i, reason in enumerate(pool.map(why, cells)) if reason}
 
 
-# ---- many pictures -------------------------------------------------------------------------------
+# ---- many images -------------------------------------------------------------------------------
 
 
-class Pictures:
-    """The pictures of many rows, read when they are taken.
+class Images:
+    """The images of many rows, read when they are taken.
 
     What is random in training is decided by the seed, the epoch and the row, and so neither by
     the number of workers nor by the batch a row is in.
@@ -325,15 +351,18 @@ class Pictures:
     Parameters
     ----------
     cells : array of objects, shape (n,)
-        Paths, arrays or opened pictures.
-    settings : PictureSettings
+        Paths, arrays or opened images.
+    settings : ImageSettings
     """
 
-    def __init__(self, cells: NDArray[Any], settings: PictureSettings) -> None:
+    is_slow: ClassVar[bool] = True
+    lengths: ClassVar[None] = None  # all cost the same
+
+    def __init__(self, cells: NDArray[Any], settings: ImageSettings) -> None:
         self.cells = cells
         self.settings = settings
         self._kept: dict[int, NDArray[np.uint8]] = {}
-        self._room = _KEPT_BYTES // (3 * settings.resize**2)  # pictures
+        self._room = _KEPT_BYTES // (3 * settings.resize**2)  # images
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -354,44 +383,94 @@ class Pictures:
             pixels[i] = self._cropped(self._resized(row), generator)
         return torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous()
 
+    def contents(self) -> Iterator[bytes]:
+        """The pixels of arrays and opened images, and the paths of files."""
+        for cell in self.cells:
+            yield (cell.tobytes() if hasattr(cell, "tobytes") else str(cell).encode()) + b"\0"
+
     def _resized(self, row: int) -> NDArray[np.uint8]:
         kept = self._kept.get(row)
         if kept is not None:
             return kept
-        resized = resize(open_picture(self.cells[row]), self.settings)
+        resized = resize(open_image(self.cells[row]), self.settings)
         if len(self._kept) < self._room:
             self._kept[row] = resized
         return resized
 
     def _cropped(
-        self, picture: NDArray[np.uint8], generator: np.random.Generator | None
+        self, image: NDArray[np.uint8], generator: np.random.Generator | None
     ) -> NDArray[np.uint8]:
         settings, size = self.settings, self.settings.crop
         if generator is not None and settings.pad:
             around = (settings.pad, settings.pad)
-            picture = np.pad(picture, (around, around, (0, 0)), mode="edge")
-        spare = (picture.shape[0] - size, picture.shape[1] - size)
+            image = np.pad(image, (around, around, (0, 0)), mode="edge")
+        spare = (image.shape[0] - size, image.shape[1] - size)
         if generator is None:
             top, left = spare[0] // 2, spare[1] // 2
         else:
             top, left = (int(generator.integers(one + 1)) for one in spare)
-        cropped = picture[top : top + size, left : left + size]
+        cropped = image[top : top + size, left : left + size]
         if generator is not None and settings.flip and generator.random() < 0.5:
             cropped = cropped[:, ::-1]
         return cropped
 
 
-def resize(picture: Any, settings: PictureSettings) -> NDArray[np.uint8]:
-    """An RGB picture as an array (h, w, 3), resized but not cropped."""
+def resize(image: Any, settings: ImageSettings) -> NDArray[np.uint8]:
+    """An RGB image as an array (h, w, 3), resized but not cropped."""
     from PIL import Image
 
     width = height = settings.resize
     if settings.keep_shape:
-        scale = settings.resize / min(picture.size)
-        # a very long picture would be blown up by this; what is cropped away need not exist
+        scale = settings.resize / min(image.size)
+        # a very long image would be blown up by this; what is cropped away need not exist
         longest = 4 * settings.resize
-        width, height = (min(longest, max(settings.resize, round(s * scale))) for s in picture.size)
-    if picture.size != (width, height):
+        width, height = (min(longest, max(settings.resize, round(s * scale))) for s in image.size)
+    if image.size != (width, height):
         method = getattr(Image.Resampling, settings.interpolation.upper())
-        picture = picture.resize((width, height), method, reducing_gap=3.0)
-    return np.asarray(picture, dtype=np.uint8)
+        image = image.resize((width, height), method, reducing_gap=3.0)
+    return np.asarray(image, dtype=np.uint8)
+
+
+# ---- the kind ------------------------------------------------------------------------------------
+
+
+class ImageKind(CellKind):
+    """Images: every cell is a path, an array or an opened image."""
+
+    name = "image"
+
+    def read(self, column: "pd.Series[Any]") -> NDArray[Any]:
+        """The cells of a column, (n,), none of them missing."""
+        cells = np.empty(len(column), dtype=object)
+        for i, value in enumerate(column):
+            if value is None or (isinstance(value, float) and value != value) or value is pd.NA:
+                raise ValueError(
+                    f"column {column.name!r} names no image in row {i + 1} of {len(column)}; give "
+                    f"a path in every row, or remove those that have none"
+                )
+            cells[i] = value
+        return cells
+
+    def find_broken(self, cells: NDArray[Any]) -> dict[int, str]:
+        """Rows whose images cannot be read, and why."""
+        return find_broken(cells)
+
+    def learn(
+        self, cells: NDArray[Any], way: str, source: str, options: Mapping[str, Any]
+    ) -> Encoding:
+        """How images become pixels; the option `preprocessing` is another way."""
+        options = dict(options)
+        way = options.pop("preprocessing", way)
+        if way not in _PREPROCESSING:
+            listed = ", ".join(_PREPROCESSING)
+            raise ValueError(f"preprocessing must be one of {listed}; got {way!r}")
+        if way == "own":
+            return small_images(cells, **options)
+        return paper_images(**options) if way == "paper" else timm_images(source, **options)
+
+    def rebuild(self, described: Mapping[str, Any]) -> Encoding:
+        """Settings from what they described."""
+        return rebuild_images(described)
+
+
+IMAGE = ImageKind()

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from echelon.backbones.vision import SmallResNet, TimmBackbone
+from echelon.networks.image import SmallResNet, TimmBackbone
 from tests.memory import MEMORY_CHECK
 
 SCALE = {"mean": (0.5,) * 3, "std": (0.25,) * 3}
@@ -124,7 +124,7 @@ def test_narrow_networks_stay_within_their_memory() -> None:
     In a process of its own, with the processor that has the defect and an allocator that sees
     every write beyond a block.
     """
-    code = "from tests.backbones.test_vision import *; learn_with_narrow_networks(); print('whole')"
+    code = "from tests.networks.test_image import *; learn_with_narrow_networks(); print('whole')"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, **MEMORY_CHECK},

@@ -1,11 +1,11 @@
 """Networks for tables: the parts that are ours."""
 
-from echelon.backbones.dropout import Dropout
-from echelon.backbones.tabular import make_backbone
+from echelon.networks.dropout import Dropout
+from echelon.networks.table import make_backbone
 
 
 def test_the_papers_network_drops() -> None:
-    network = make_backbone("paper", 4, 4, {"hidden": (8,)})
+    network = make_backbone("paper", {"num_features": 4, "num_scaled": 4}, {"hidden": (8,)})
     assert [type(layer).__name__ for layer in network] == [
         "Linear", "LeakyReLU", "Dropout", "BatchNorm1d",
     ]  # fmt: skip

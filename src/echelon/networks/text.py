@@ -13,8 +13,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from echelon.backbones.dropout import hasten_dropout
 from echelon.extras import require
+from echelon.networks.dropout import hasten_dropout
+from echelon.networks.table import Origin
 
 Pooling = Literal["last", "mean", "max"]
 
@@ -279,6 +280,13 @@ class PretrainedText(nn.Module):
             * self.layer_decay ** (top - depths.get(name, 0 if "embedding" in name else top))
             for name in names
         }
+
+
+def build_pretrained(num_tokens: int, origin: Origin, **options: Any) -> PretrainedText:
+    """A pretrained encoder by its name or folder, or, of a saved model, from its configuration."""
+    if origin.fetch:
+        return PretrainedText.of(origin.name, **options)
+    return PretrainedText.rebuilt(origin.config, **options)
 
 
 def _describe(config: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echelon.data.texts import (
+from echelon.data.kinds.text import (
     EMPTY,
     PADDING,
     UNKNOWN,

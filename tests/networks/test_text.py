@@ -9,14 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from echelon.backbones.parts import (
-    JoinedBackbone,
-    choose_backbones,
-    make_text_backbone,
-    options_by_part,
-)
-from echelon.backbones.tabular import make_backbone
-from echelon.backbones.text import _CONFIG_FIELDS, LSTM, MODEL_TYPES, PretrainedText
+from echelon.networks.table import Origin, make_backbone
+from echelon.networks.text import _CONFIG_FIELDS, LSTM, MODEL_TYPES, PretrainedText
 from tests.media import save_tiny_encoder
 
 OPTIONS = [
@@ -105,53 +99,7 @@ def test_an_encoder_is_rebuilt_from_its_configuration(tiny_encoder: PretrainedTe
     torch.testing.assert_close(other(tokens), tiny_encoder(tokens))
 
 
-def test_parts_stand_side_by_side_and_members_see_the_same() -> None:
-    table = make_backbone("tabm", 3, 3, {"members": 4, "hidden": (8, 8)})
-    joined = JoinedBackbone({"table": table, "text": LSTM(20, hidden=5)}).eval()
-    found = joined({"table": torch.zeros(2, 3), "text": torch.tensor([[3], [4]])})
-    assert found.shape == (2, 4, 13)
-    assert torch.equal(found[:, 0, 8:], found[:, 3, 8:])
-
-
-@pytest.mark.parametrize(
-    ("asked", "parts", "chosen"),
-    [
-        ("mlp", ("table", "text"), {"table": "mlp", "text": "lstm"}),
-        ("lstm", ("table", "text"), {"table": "mlp", "text": "lstm"}),
-        ("timm:vgg16", ("image",), {"image": "timm:vgg16"}),
-        (None, ("text", "image"), {"text": "lstm", "image": "resnet"}),
-        (None, ("table", "text"), {"table": "mlp", "text": "lstm"}),
-        ({"text": "hf:x"}, ("text", "image"), {"text": "hf:x", "image": "resnet"}),
-    ],
-)
-def test_each_part_has_a_backbone(asked, parts, chosen) -> None:
-    assert choose_backbones(asked, parts) == chosen
-
-
-@pytest.mark.parametrize(
-    ("asked", "parts", "message"),
-    [
-        ("lstm", ("table",), "'lstm' needs a column of texts, and none was named: say text="),
-        ("resnet", ("text",), "needs a column of images"),
-        ("gru", ("text",), "backbone must be one of .* lstm, hf:NAME"),
-        ({"text": "mlp"}, ("text",), "'mlp' reads tables, not texts"),
-        ({"sound": "mlp"}, ("text",), "has the parts table, text, image; got 'sound'"),
-        ({"table": "mlp"}, ("text",), "needs numbers or categories"),
-        ("mlp", ("text",), "needs numbers or categories"),
-    ],
-)
-def test_what_is_refused(asked, parts, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        choose_backbones(asked, parts)
-
-
-def test_options_belong_to_a_part() -> None:
-    parts = ("table", "text")
-    assert options_by_part({"hidden": 8}, "lstm", parts) == {"table": {}, "text": {"hidden": 8}}
-    by_part = options_by_part({"text": {"hidden": 8}}, {"text": "lstm"}, parts)
-    assert by_part == {"table": {}, "text": {"hidden": 8}}
-    with pytest.raises(ValueError, match="must say which part"):
-        options_by_part({"hidden": 8}, {"text": "lstm"}, parts)
+def test_poolings_that_there_are_not_are_refused() -> None:
     with pytest.raises(ValueError, match="pooling must be"):
         LSTM(9, pooling="sum")
 
@@ -179,7 +127,7 @@ def test_configurations_that_are_refused(fields, message: str) -> None:
 
 def test_a_missing_configuration_is_no_name_to_look_for() -> None:
     with pytest.raises(ValueError, match="configuration of the text encoder is missing"):
-        make_text_backbone("hf:evil/model", 9, {}, None, fetch=False)
+        make_backbone("hf:evil/model", {"num_tokens": 9}, {}, Origin(fetch=False))
 
 
 @pytest.mark.parametrize("kind", MODEL_TYPES)

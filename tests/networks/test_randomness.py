@@ -7,7 +7,7 @@ import torch
 
 from echelon import OrdinalClassifier
 from echelon.data import make_friedman
-from echelon.training.randomness import RandomStream
+from echelon.networks.randomness import RandomStream
 
 
 def fitted(seed: int) -> np.ndarray:
