@@ -24,9 +24,9 @@ from echelon.backbones.parts import JoinedBackbone
 from echelon.backbones.text import LSTM
 from echelon.data import make_reviews
 from echelon.data.inputs import Inputs
-from echelon.data.published import Partition, read_coursera
 from echelon.data.texts import TokenLists, WordTokenizer
 from echelon.evaluation import metrics
+from echelon.paper.data import Partition, read_coursera
 from echelon.training.loop import Rows, train
 from echelon.training.network import OrdinalNetwork
 from echelon.training.recipes import make_settings

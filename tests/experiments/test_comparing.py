@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 
 from echelon.data import make_friedman
-from echelon.experiments import Executor, compare_methods, generated_task, table_task
+from echelon.experiments import Executor, compare_methods, table_task
 from echelon.experiments.jobs import baseline_jobs, job
 from echelon.experiments.searching import with_validation
+from echelon.paper.tasks import generated_task
 from echelon.runs import read_runs
 from tests.media import mixed_table
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from echelon.evaluation import _joint
-from echelon.evaluation._arguments import count, joint_of, read, read_probabilities
+from echelon.evaluation.arguments import count, joint_of, read, read_probabilities
 
 Vector = NDArray[np.float64]
 

@@ -13,7 +13,8 @@ from echelon.evaluation import conformal
 from echelon.evaluation.calibration import reliability as reliability_of
 from echelon.evaluation.diagnostics import class_errors as errors_of
 from echelon.extras import require
-from echelon.report.content import Comparison
+from echelon.report.groups import Groups
+from echelon.runs import Comparison
 
 BLUE, ORANGE, GREY = "#3b82d6", "#d97a1f", "#8a8f98"
 COVERAGES = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99)
@@ -142,7 +143,7 @@ def training(found: Comparison) -> Titled | None:
 def confusion(found: Comparison) -> Titled:
     """Shares of the predicted classes within each true class."""
     alt = altair()
-    groups = found.groups
+    groups = Groups.of(found.classes)
     classes, size = groups.names, len(groups.names)
     prediction = found.main_run.predictions["prediction"].astype(np.int64)
     pairs = groups.of_rank[found.truth] * size + groups.of_rank[prediction]
@@ -191,7 +192,7 @@ def class_errors(found: Comparison) -> Titled:
     """MAE of each true class."""
     alt = altair()
     prediction = found.main_run.predictions["prediction"].astype(np.int64)
-    groups = found.groups
+    groups = Groups.of(found.classes)
     counts = np.bincount(found.truth, minlength=len(found.classes))
     errors = errors_of(found.truth, prediction, len(found.classes))
     rows = groups.summed(counts)

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from echelon.report.charts import Titled, all_charts, altair
-from echelon.report.content import TITLES, Comparison
-from echelon.runs import read_runs
+from echelon.report.groups import Groups
+from echelon.runs import Comparison, read_runs
+from echelon.runs.comparison import TITLES
 from echelon.storage.atomic import replacing, replacing_text, require_writable, write_text
 
 _SHOWN = (
@@ -82,12 +83,11 @@ def render(found: Comparison) -> str:
     altair()
     import vl_convert
 
-    made = all_charts(found)
+    made, groups = all_charts(found), Groups.of(found.classes)
     specs = {name: _spec(one) for name, one in made.items()}
     data = {
-        "charts": specs, "rows": _explored_rows(found), "classes": found.classes,
-        "groups": found.groups.names, "group": found.groups.of_rank.tolist(),
-        "note": found.groups.note,
+        "charts": specs, "rows": _explored_rows(found, groups), "classes": found.classes,
+        "groups": groups.names, "group": groups.of_rank.tolist(), "note": groups.note,
     }  # fmt: skip
     parts = {
         "TITLE": _title(found),
@@ -222,7 +222,7 @@ def _repeat(found: Comparison) -> str:
 # ---- single rows ---------------------------------------------------------------------------------
 
 
-def _explored_rows(found: Comparison) -> dict[str, Any]:
+def _explored_rows(found: Comparison, groups: Groups) -> dict[str, Any]:
     """Rows that are worth a look, with their distributions, and three orders of them."""
     arrays, truth = found.main_run.predictions, found.truth
     p = arrays["probabilities"].astype(np.float64)
@@ -239,7 +239,7 @@ def _explored_rows(found: Comparison) -> dict[str, Any]:
     chosen = sorted({int(row) for order in orders.values() for row in order})
     place = {row: i for i, row in enumerate(chosen)}
     numbers = arrays.get("row", np.arange(len(truth)))
-    bars = found.groups.summed(p[chosen])
+    bars = groups.summed(p[chosen])
     return {
         "number": numbers[chosen].tolist(),
         "truth": truth[chosen].tolist(),

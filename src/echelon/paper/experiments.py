@@ -5,13 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from echelon.data.published import (
-    read_aes,
-    read_afad,
-    read_coursera,
-    read_morph2,
-    read_tripadvisor,
-)
 from echelon.experiments.comparing import claim
 from echelon.experiments.contestants import check_contestants, contestant_parameters
 from echelon.experiments.execute import Executor, Report
@@ -22,16 +15,23 @@ from echelon.experiments.jobs import (
     job,
 )
 from echelon.experiments.searching import Choice, Search, final_jobs, search_grid, with_validation
-from echelon.experiments.tasks import (
-    Task,
+from echelon.experiments.tasks import Task
+from echelon.models.network import OrdinalClassifier
+from echelon.paper.data import (
+    read_aes,
+    read_afad,
+    read_coursera,
+    read_morph2,
+    read_tripadvisor,
+)
+from echelon.paper.tasks import (
     digits_task,
     fireman_task,
-    generated_pictures,
+    generated_discs,
     generated_reviews,
     generated_task,
     partition_task,
 )
-from echelon.models.network import OrdinalClassifier
 from echelon.runs import Run
 
 # What an experiment's rows hold, and the network that the paper reads them with.
@@ -67,7 +67,7 @@ class Experiment:
         Or ``"reviews"`` and ``"discs"``, which are generated, and scikit-learn's ``"digits"``.
     data : path, optional
         The published partition, or a file to make one of; generated data without it: Friedman's
-        function, reviews from a grammar, or pictures of discs.
+        function, reviews from a grammar, or images of discs.
     images : path, optional
         The folder of the images; without it, that of the data.
     category : str, optional
@@ -143,7 +143,7 @@ class Experiment:
             made: dict[str, Callable[[], Task]] = {
                 "fireman": generated_task,
                 "reviews": generated_reviews,
-                "discs": generated_pictures,
+                "discs": generated_discs,
                 "digits": digits_task,
             }
             return made[self.actual]()

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from echelon.experiments.published import (
+from echelon.paper.figures import (
     CATEGORIES,
     DATASETS,
     HIDDEN,
