@@ -19,6 +19,8 @@ def test_a_partition_is_taken_as_it_is(partition) -> None:
     assert list(task.features.columns) == COLUMNS
     assert task.labels.num_classes == 4
     assert task.floor.shape == (200, 4)
+    ranks = task.ranks, task.test_ranks, task.validation[1]
+    assert [values.dtype for values in ranks] == [np.int64] * 3
 
 
 def test_one_table_is_balanced_and_divided(tmp_path) -> None:

@@ -164,11 +164,12 @@ def _fireman_frame(path: Path) -> pd.DataFrame:
     missing = [name for name in (*FIREMAN_COLUMNS, "response") if name not in frame.columns]
     if missing:
         raise ValueError(f"{path} has no column {missing[0]!r}; Fireman has V1 to V10 and response")
-    ranks = frame["response"].to_numpy()
+    response = frame["response"].to_numpy()
+    ranks = response.astype(np.int64)
     lowest = ranks.min() if len(ranks) else 0
-    if not np.array_equal(ranks, ranks.astype(np.int64)) or lowest not in (0, 1):
-        raise ValueError(f"{path}: response must be integers from 0 or 1 on; got {ranks[:5]}")
-    ranked: pd.DataFrame = frame.assign(response=ranks.astype(np.int64) - lowest)
+    if not np.array_equal(response, ranks) or lowest not in (0, 1):
+        raise ValueError(f"{path}: response must be integers from 0 or 1 on; got {response[:5]}")
+    ranked: pd.DataFrame = frame.assign(response=ranks - lowest)
     return ranked
 
 
