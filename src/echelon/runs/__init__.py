@@ -2,6 +2,7 @@
 
 from echelon.runs.comparison import Comparison
 from echelon.runs.folder import (
+    OtherFormatError,
     Run,
     RunConfig,
     claim_folder,
@@ -16,6 +17,7 @@ from echelon.runs.folder import (
 
 __all__ = [
     "Comparison",
+    "OtherFormatError",
     "Run",
     "RunConfig",
     "claim_folder",
