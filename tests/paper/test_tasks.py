@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from echelon.paper.tasks import fireman_task
+from echelon.paper.tasks import fireman_task, generated_task
 from tests.paper.partitions import COLUMNS, frame_of, write_partition
 
 
@@ -63,3 +63,15 @@ def test_wrong_partitions(tmp_path, change, message) -> None:
     change(tmp_path)
     with pytest.raises(ValueError, match=message):
         fireman_task(tmp_path)
+
+
+def test_divisions_of_generated_data_are_told_apart() -> None:
+    assert [generated_task(data_seed=n).split for n in range(2)] == [0, 1]
+
+
+def test_generated_fireman_has_the_sizes_of_the_paper_and_a_floor() -> None:
+    found = generated_task()
+    assert (len(found.ranks), len(found.validation[1]), len(found.test_ranks)) == (
+        30_922, 1_628, 8_138,
+    )  # fmt: skip
+    assert found.floor.shape == (8_138, 16)

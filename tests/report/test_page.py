@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from echelon.report import write_charts, write_page
+from echelon.evaluation.metrics import shown_metrics
+from echelon.report import page_text, write_charts, write_page
 from echelon.report.charts import all_charts
 from echelon.runs import Comparison, read_runs, write_run
 from tests.made_runs import write_made_runs
@@ -132,3 +133,11 @@ def test_rows_have_the_numbers_of_their_file(folder, found, tmp_path) -> None:
     )["rows"]["number"]
     assert set(shown) <= set(numbers.tolist())
     assert "counted from 0 without the header" in page
+
+
+def test_the_table_of_methods_is_headed_by_the_titles_of_the_metrics(folder) -> None:
+    head = re.search(r"<table><thead>(.*?)</thead>", page_text(folder), re.S)[1]
+    titles = re.findall(r'<th scope="col">(.*?)</th>', head)
+    assert titles[:2] == ["method", "runs"]
+    assert titles[2:] == [row.title for row in shown_metrics(wide=True)]
+    assert titles[2:] == ["MAE", "RMSE", "accuracy", "within 1", "QWK", "RPS"]

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from echelon.evaluation import metrics
 from echelon.runs import Comparison, read_runs
 from echelon.runs.comparison import _beside_the_floor
 from tests.made_runs import write_made_runs
@@ -52,7 +53,7 @@ def test_an_error_below_the_best_possible_is_called_luck() -> None:
 
 
 def test_the_table_says_what_its_plus_and_minus_are(found) -> None:
-    assert found.text(["mae"]).endswith("± their standard deviation)")
+    assert found.text().endswith("± their standard deviation)")
     assert "±" not in " ".join(found.sentences())
     assert "(standard error " in found.sentences()[0]
 
@@ -116,3 +117,11 @@ def test_runs_without_an_error_or_rows_are_refused(found) -> None:
     empty = {name: array[:0] for name, array in run.predictions.items()}
     with pytest.raises(ValueError, match="tested on no rows"):
         Comparison.of([replace(run, predictions=empty)])
+
+
+def test_titles_and_metrics_are_those_of_the_table_of_metrics(found) -> None:
+    titles = found.text().splitlines()[0].split()
+    assert titles == ["MAE", "RMSE", "accuracy", "QWK", "RPS"]
+    assert titles == [row.title for row in metrics.shown_metrics(wide=False)]
+    asked = [row["metric"] for row in found.document()["summary"]]
+    assert list(dict.fromkeys(asked)) == list(metrics.METRICS)

@@ -29,7 +29,6 @@ from echelon.cli.writing import is_standard_output, require_folder, require_page
 from echelon.processes import is_first_process
 
 _MOST_SPLITS = 1000
-SHOWN = ("mae", "rmse", "accuracy", "quadratic_weighted_kappa", "ranked_probability_score")
 
 
 @app.command()
@@ -124,7 +123,7 @@ def show_comparison(runs: Sequence[Any], out: Path, as_json: bool) -> None:
     config = found.main_run.config
     counts = ", ".join(f"{number:,} {part}" for part, number in config.rows.items())
     print(f"{config.data}: {counts} rows")
-    print(found.text(SHOWN))
+    print(found.text())
     for sentence in found.sentences():
         print(sentence)
     print(f"`echelon report {out}` makes a page of this")

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from echelon.evaluation.metrics import METRICS
 from echelon.paper.figures import (
     CATEGORIES,
     DATASETS,
@@ -184,7 +185,10 @@ def main_table(results: Sequence[Result]) -> Table:
     """Mean ± SD of MAE and RMSE: methods by data."""
     places = _places(results, ("morph2", "afad", "fireman"))
     metrics = ("mae", "rmse")
-    columns = ["method", *(f"{title} {m.upper()}" for title, _, _ in places for m in metrics)]
+    columns = [
+        "method",
+        *(f"{title} {METRICS[m].title}" for title, _, _ in places for m in metrics),
+    ]
     rows = [
         [METHODS[method], *(_mean_cell(r, d, method, m) for _, d, r in places for m in metrics)]
         for method in MAIN_METHODS
@@ -211,7 +215,7 @@ def seeds_table(results: Sequence[Result]) -> Table:
     columns = [
         "method",
         "seed",
-        *(f"{title} {m.upper()}" for title, _, _ in places for m in metrics),
+        *(f"{title} {METRICS[m].title}" for title, _, _ in places for m in metrics),
     ]
     rows = [
         [
@@ -311,7 +315,7 @@ def text_table(results: Sequence[Result]) -> Table:
     columns = [
         "method",
         "seed",
-        *(f"{title} {m.upper()}" for title, _, _ in places for m in metrics),
+        *(f"{title} {METRICS[m].title}" for title, _, _ in places for m in metrics),
     ]
     notes = [
         "The published scripts number the labels by how often they occur, so that the ranks are "
@@ -364,7 +368,7 @@ def embedded_table(results: Sequence[Result]) -> Table:
     """The paper's protocol on data that need no file: methods by data, and the best possible."""
     metrics = ("mae", "rmse")
     titles = [_titled(EMBEDDED[r.dataset], r, _count(results, r.dataset)) for r in results]
-    columns = ["method", *(f"{title} {m.upper()}" for title in titles for m in metrics)]
+    columns = ["method", *(f"{title} {METRICS[m].title}" for title in titles for m in metrics)]
     rows = [
         [METHODS[method], *(_mean(r.values(method, m), 3) for r in results for m in metrics)]
         for method in MAIN_METHODS

@@ -12,16 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from echelon.evaluation.metrics import shown_metrics
 from echelon.report.charts import Titled, all_charts, altair
 from echelon.report.groups import Groups
 from echelon.runs import Comparison, read_runs
-from echelon.runs.comparison import TITLES
 from echelon.storage.atomic import replacing, replacing_text, require_writable, write_text
 
-_SHOWN = (
-    "mae", "rmse", "accuracy", "accuracy_within", "quadratic_weighted_kappa",
-    "ranked_probability_score",
-)  # fmt: skip
 _EXPLORED = 150  # rows of each order
 _THUMBNAIL = 160  # pixels
 _COEFFICIENTS = 20
@@ -164,13 +160,13 @@ def _figure(name: str, made: dict[str, Titled]) -> str:
 
 
 def _methods_table(found: Comparison) -> str:
-    shown = [metric for metric in _SHOWN if metric in found.main_run.metrics]
-    head = "".join(f'<th scope="col">{_text(TITLES[metric])}</th>' for metric in shown)
+    shown = [row for row in shown_metrics(wide=True) if row.name in found.main_run.metrics]
+    head = "".join(f'<th scope="col">{_text(metric.title)}</th>' for metric in shown)
     body = []
     for name in found.runs:
         role = found.role(name)
         tag = "" if role == "method" else f' <span class="tag">{role}</span>'
-        cells = "".join(f"<td>{_text(found.cell(name, metric))}</td>" for metric in shown)
+        cells = "".join(f"<td>{_text(found.cell(name, metric.name))}</td>" for metric in shown)
         count = len(found.runs[name])
         body.append(
             f'<tr class="{role}"><th scope="row">{_text(name)}{tag}</th><td>{count}</td>{cells}'

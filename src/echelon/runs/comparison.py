@@ -24,23 +24,6 @@ from echelon.evaluation.diagnostics import Diagnostic, diagnose
 from echelon.runs.folder import Run, mixture
 from echelon.terminal import visible
 
-TITLES = {
-    "mae": "MAE",
-    "rmse": "RMSE",
-    "accuracy": "accuracy",
-    "accuracy_within": "within 1",
-    "quadratic_weighted_kappa": "QWK",
-    "ranked_probability_score": "RPS",
-    "amae": "AMAE",
-    "mmae": "MMAE",
-    "linear_weighted_kappa": "linear kappa",
-    "kendall_tau": "Kendall's tau",
-    "spearman": "Spearman",
-    "concordance_index": "C-index",
-    "minimum_sensitivity": "least sensitivity",
-    "log_score": "log score",
-}
-
 
 @dataclass(frozen=True)
 class Comparison:
@@ -192,7 +175,7 @@ class Comparison:
         ]
         summary = [
             vars(row)
-            for metric in TITLES
+            for metric in metrics.METRICS
             for row in summarise(
                 {name: [_value(run, metric) for run in own] for name, own in self.runs.items()},
                 metric,
@@ -206,12 +189,13 @@ class Comparison:
         cleaned: dict[str, Any] = _without_nan(document)
         return cleaned
 
-    def text(self, shown: Sequence[str]) -> str:
+    def text(self) -> str:
         """A table of methods for a terminal."""
+        shown = metrics.shown_metrics(wide=False)
         width = max(len(name) for name in self.runs) + 2
-        lines = [" " * width + "".join(f"{TITLES[metric]:>16}" for metric in shown)]
+        lines = [" " * width + "".join(f"{metric.title:>16}" for metric in shown)]
         for name in self.runs:
-            cells = "".join(f"{self.cell(name, metric):>16}" for metric in shown)
+            cells = "".join(f"{self.cell(name, metric.name):>16}" for metric in shown)
             lines.append(f"{name:<{width}}{cells}")
         if any(len(own) > 1 for own in self.runs.values()):
             lines.append("(mean over the runs of each method, ± their standard deviation)")
