@@ -48,8 +48,8 @@ def test_batches_are_part_of_the_configuration(partition) -> None:
         {one.name for one in Experiment(data=partition, batches=batches).jobs(task)}
         for batches in ("published", "shuffled")
     ]
-    assert len(names[0] & names[1]) == 2 + 5  # the floor, the constant, the linear model's seeds
-    assert len(names[0]) == 2 + 5 + 6 * 5
+    assert len(names[0] & names[1]) == 3  # the floor, the constant, the linear model
+    assert len(names[0]) == 3 + 6 * 5
 
 
 @pytest.mark.parametrize(

@@ -94,14 +94,14 @@ def to_ranks(name: str, values: ArrayLike, classes: Sequence[Any]) -> NDArray[np
     array: NDArray[Any] = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"{name} must be a vector of labels; got the shape {array.shape}")
-    found = [places.get(label, -1) for label in array.tolist()]
-    if -1 in found:
-        wrong = array.tolist()[found.index(-1)]
+    ranks = [places.get(label, -1) for label in array.tolist()]
+    if -1 in ranks:
+        wrong = array.tolist()[ranks.index(-1)]
         raise ValueError(
             f"{name} has the label {wrong!r}, which is not one of the classes "
             f"{', '.join(map(repr, list(places)[:20]))}; give all classes in rank order"
         )
-    return np.array(found, dtype=np.int64)
+    return np.array(ranks, dtype=np.int64)
 
 
 def _checked_size(classes: Sequence[Any], num_classes: int | None) -> int:

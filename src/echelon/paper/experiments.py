@@ -121,12 +121,12 @@ class Experiment:
             mine = {"max_epochs": self.max_epochs, "backbone_options": self.backbone_options}
             given = {name: value for name, value in mine.items() if value is not None}
             named = self.search.backbone
-            found = replace(
+            search = replace(
                 self.search,
                 backbone=named or self.parameters["backbone"],
                 parameters={**given, **self.search.parameters},
             )
-            object.__setattr__(self, "search", found)
+            object.__setattr__(self, "search", search)
 
     @property
     def actual(self) -> str:
@@ -230,7 +230,7 @@ class Experiment:
                 hidden = used.backbone_options.get("hidden")
                 layers = f", {' x '.join(map(str, hidden))}" if hidden else ""
                 if not isinstance(used.backbone, str):
-                    layers = f", {', '.join(_last_name(one) for one in used.backbone.values())}"
+                    layers = f", {', '.join(_last_name(name) for name in used.backbone.values())}"
                 settings[run.config.method] = (
                     f"{used.learning_rate:g}, batches of {used.batch_size}{layers}"
                 )

@@ -127,15 +127,15 @@ def fireman_task(folder: str | Path) -> Task:
     folder = Path(folder)
     if folder.is_file():
         return _divided_fireman(folder)
-    found = {part: sorted(folder.glob(f"*{part}.csv")) for part in FIREMAN_ROWS if folder.is_dir()}
-    missing = [part for part in FIREMAN_ROWS if len(found.get(part, ())) != 1]
+    files = {part: sorted(folder.glob(f"*{part}.csv")) for part in FIREMAN_ROWS if folder.is_dir()}
+    missing = [part for part in FIREMAN_ROWS if len(files.get(part, ())) != 1]
     if missing:
         raise ValueError(
             f"{folder} must hold the partition of Fireman as three files whose names end in "
             f"train.csv, valid.csv and test.csv, or be one CSV file with all rows; there is not "
             f"exactly one {missing[0]}.csv"
         )
-    frames = {part: _fireman_frame(places[0]) for part, places in found.items()}
+    frames = {part: _fireman_frame(places[0]) for part, places in files.items()}
     return _fireman(frames, "fireman", {})
 
 
