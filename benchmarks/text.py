@@ -23,11 +23,11 @@ import echelon
 from echelon.data import make_reviews
 from echelon.data.inputs import Inputs
 from echelon.data.kinds.text import TokenLists, WordTokenizer
-from echelon.data.published import Partition, read_coursera
 from echelon.evaluation import metrics
 from echelon.networks.joined import JoinedBackbone
 from echelon.networks.network import OrdinalNetwork
 from echelon.networks.text import LSTM
+from echelon.paper.data import Partition, read_coursera
 from echelon.training.loop import EncodedRows, train
 from echelon.training.recipes import make_settings, make_spec
 from page import environment_line, write_results, write_section

@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 import echelon
 from echelon.cli.main import app
-from echelon.experiments import Experiment, Search
+from echelon.experiments import Search
+from echelon.paper.experiments import Experiment
 from echelon.runs import read_run, read_runs
 from tests.media import mixed_table
 

@@ -29,7 +29,6 @@ from echelon.cli.writing import is_standard_output, require_folder, require_page
 from echelon.processes import is_first_process
 
 _MOST_SPLITS = 1000
-SHOWN = ("mae", "rmse", "accuracy", "quadratic_weighted_kappa", "ranked_probability_score")
 
 
 @app.command()
@@ -79,8 +78,9 @@ def compare(
     Example: echelon compare wine.csv --target quality --methods ce,coral,corn --out runs
     """
     share_devices(devices)
-    from echelon.experiments import Executor, compare_methods, comparison_jobs, generated_task
+    from echelon.experiments import Executor, compare_methods, comparison_jobs
     from echelon.experiments.contestants import check_contestants
+    from echelon.paper.tasks import generated_task
     from echelon.training.progress import run_bar
 
     names = split_names(methods)
@@ -114,7 +114,7 @@ def compare(
 
 def show_comparison(runs: Sequence[Any], out: Path, as_json: bool) -> None:
     """What the runs found, in words or as one document."""
-    from echelon.report.content import Comparison
+    from echelon.runs import Comparison
 
     found = Comparison.of(runs)
     if as_json:
@@ -123,7 +123,7 @@ def show_comparison(runs: Sequence[Any], out: Path, as_json: bool) -> None:
     config = found.main_run.config
     counts = ", ".join(f"{number:,} {part}" for part, number in config.rows.items())
     print(f"{config.data}: {counts} rows")
-    print(found.text(SHOWN))
+    print(found.text())
     for sentence in found.sentences():
         print(sentence)
     print(f"`echelon report {out}` makes a page of this")
@@ -225,7 +225,7 @@ def grid(
     with going_on(), run_bar(len(jobs), shown=is_first_process() and not as_json) as report:
         runs = executor.run(jobs, out, on_run=report)
     if as_json:
-        from echelon.report.content import Comparison
+        from echelon.runs import Comparison
 
         document = Comparison.of(runs).document()
         print(json.dumps({"choices": [_choice(one) for one in choices], **document}))
@@ -245,7 +245,7 @@ def _plain(parameters: Any) -> str:
 
 
 def _searched_task(search: Any, data: Path | None) -> Any:
-    from echelon.experiments import fireman_task, generated_task
+    from echelon.paper.tasks import fireman_task, generated_task
 
     place = str(data) if data is not None else search.data
     if place is None:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from echelon.processes import together
+from echelon.processes import is_launched, together
 
 _MOST_DEVICES = 64
 _GRACE_SECONDS = 5.0  # that the others have to say what went wrong, and to end
@@ -40,7 +40,7 @@ DryRun = Annotated[
 
 def share_devices(devices: int | None) -> None:
     """Start this command again with a process for each device, and end with them."""
-    if devices is None or "WORLD_SIZE" in os.environ:  # already started so
+    if devices is None or is_launched():
         return
     if not 1 <= devices <= _MOST_DEVICES:
         raise ValueError(

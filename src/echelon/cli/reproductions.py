@@ -77,10 +77,10 @@ def reproduce(
     Example: echelon reproduce fireman --recipe default --out fireman
     """
     share_devices(devices)
-    from echelon.experiments import Executor, Experiment, Search
-    from echelon.experiments.reproducing import MAIN_METHODS, METHODS
-    from echelon.experiments.tables import Result, paper_tables, write_tables
-    from echelon.report.content import Comparison
+    from echelon.experiments import Executor, Search
+    from echelon.paper.experiments import MAIN_METHODS, METHODS, Experiment
+    from echelon.paper.tables import Result, paper_tables, write_tables
+    from echelon.runs import Comparison
     from echelon.training.progress import run_bar
 
     grid = None if search is None else Search.read(search)

@@ -29,7 +29,7 @@ from echelon.data.summary import summarise_columns
 from echelon.data.tables import RawTable, TableSchema
 from echelon.evaluation import calibration as calibrating
 from echelon.evaluation import conformal
-from echelon.evaluation._arguments import as_weight
+from echelon.evaluation.arguments import as_weight
 from echelon.evaluation.conformal import ConformalRows
 from echelon.evaluation.cutpoints import fit_cutpoints
 from echelon.models.document import Described, write_model

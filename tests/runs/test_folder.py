@@ -11,7 +11,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from echelon.runs import Run, RunConfig, mixture, read_run, read_runs, set_aside, write_run
+from echelon.runs import (
+    OtherFormatError,
+    Run,
+    RunConfig,
+    claim_folder,
+    mixture,
+    read_run,
+    read_runs,
+    set_aside,
+    write_run,
+)
+from echelon.runs.folder import FORMAT
 from echelon.storage.atomic import sweep
 
 CONFIG = RunConfig(
@@ -148,7 +159,7 @@ def test_a_pipe_in_a_run_folder_is_not_waited_for(tmp_path: Path, name: str) -> 
 @pytest.mark.parametrize(
     ("name", "document"),
     [
-        ("config", []), ("config", {"method": "corn"}), ("config", {"seed": "x"}),
+        ("config", []), ("config", {"format": 2, "method": "corn"}), ("config", {"seed": "x"}),
         ("config", {"seed": 1.5}), ("config", {"seed": 10**30}), ("config", {"split": None}),
         ("config", {"split": "0"}), ("config", {"classes": 5}), ("config", {"classes": [[1], {}]}),
         ("config", {"classes": ["a", "b", "c"]}), ("config", {"rows": {"test": "many"}}),
@@ -161,13 +172,14 @@ def test_a_pipe_in_a_run_folder_is_not_waited_for(tmp_path: Path, name: str) -> 
         ("metrics", {"mae": 10**400}), ("metrics", None), ("outcome", 3),
         ("outcome", {"coefficients": [1]}), ("outcome", {"coefficients": {"a": "b"}}),
         ("outcome", {"seconds": "long"}), ("environment", "here"),
+        ("config", {"format": "x"}), ("config", {"format": True}),
     ],
     ids=lambda value: json.dumps(value)[:40],
 )  # fmt: skip
 def test_documents_of_wrong_types_are_refused_also_when_sealed(tmp_path, name, document) -> None:
     write_run(tmp_path / "run", replace(RUN, predictions=ARRAYS))
     path = tmp_path / "run" / f"{name}.json"
-    if name == "config" and document and document != {"method": "corn"}:
+    if name == "config" and document and document != {"format": 2, "method": "corn"}:
         document = {**json.loads(path.read_text()), **document}
     path.write_text(json.dumps(document))
     reseal(tmp_path / "run")
@@ -234,3 +246,56 @@ def test_mixtures_are_named() -> None:
         ({}, "corn with seed 3 is there twice"),
     ):
         assert words in mixture([CONFIG, replace(CONFIG, **change)])
+
+
+# ---- formats -------------------------------------------------------------------------------------
+
+
+def renumber(path: Path, number: object) -> None:
+    """Make a document one of another format; None for those that had no number yet."""
+    document = json.loads(path.read_text())
+    assert document.pop("format") == FORMAT
+    numbered = {} if number is None else {"format": number}
+    path.write_text(json.dumps({**numbered, **document}))
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (None, f"was written by an older echelon, in format 1, and this one reads format {FORMAT}"),
+        (FORMAT - 1, "was written by an older echelon"),
+        (FORMAT + 1, f"was written by a newer echelon, in format {FORMAT + 1}"),
+    ],
+)
+def test_a_run_of_another_format_is_named_as_such(tmp_path: Path, number, words: str) -> None:
+    folder = tmp_path / "run"
+    write_run(folder, RUN)
+    renumber(folder / "config.json", number)
+    (folder / "outcome.json").unlink()  # of another format nothing else is known
+    reseal(folder)
+    for read in (lambda: read_run(folder), lambda: read_runs(tmp_path)):
+        with pytest.raises(OtherFormatError, match=words) as caught:
+            read()
+        assert "damaged" not in str(caught.value)
+        assert "make it anew in another folder" in str(caught.value)
+
+
+def test_a_folder_of_another_format_is_named_as_such(tmp_path: Path) -> None:
+    shared = {"data": "wine.csv", "divisions": {"0": "x"}}
+    claim_folder(tmp_path, shared)
+    claim_folder(tmp_path, {**shared, "divisions": {"1": "y"}})
+    with pytest.raises(ValueError, match=r"with data = 'wine\.csv' instead of 'beer\.csv'"):
+        claim_folder(tmp_path, {**shared, "data": "beer.csv"})
+    renumber(tmp_path / "comparison.json", None)
+    with pytest.raises(OtherFormatError, match="was written by an older echelon"):
+        claim_folder(tmp_path, shared)
+    (tmp_path / "comparison.json").write_text("[]")
+    with pytest.raises(ValueError, match="does not say what the runs of the folder share"):
+        claim_folder(tmp_path, shared)
+    assert [path.name for path in tmp_path.iterdir()] == ["comparison.json"]
+
+
+def test_the_number_of_the_format_is_no_part_of_a_runs_name(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", RUN)
+    assert "format" not in read_run(tmp_path / "run").config.document()
+    assert read_run(tmp_path / "run").config.name == CONFIG.name

@@ -8,8 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from echelon.experiments.published import published, published_runs
-from echelon.experiments.tables import (
+from echelon.paper.tables import (
     MASK,
     NOT_RUN,
     WORDS,
@@ -46,18 +45,6 @@ def made_result(name: str = "recipe paper") -> Result:
 def cell(table: Table, row: str, column: str) -> str:
     (found,) = (one for one in table.rows if one[0] == row)
     return found[list(table.columns).index(column)]
-
-
-def test_every_published_run_is_there() -> None:
-    counts: dict[str, int] = {}
-    for run in published_runs():
-        counts[run["dataset"]] = counts.get(run["dataset"], 0) + 1
-    assert counts == {
-        "aes": 21, "afad": 25, "coursera": 20, "fireman": 25, "morph2": 25, "tripadvisor": 20,
-    }  # fmt: skip
-    assert np.mean([run["mae"] for run in published("fireman", "corn").values()]) == pytest.approx(
-        0.764
-    )
 
 
 def test_cells_stand_beside_the_published_figure() -> None:

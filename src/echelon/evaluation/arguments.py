@@ -18,6 +18,7 @@ def joint_of(
     classes: Sequence[Any] | None,
     sample_weight: ArrayLike | None,
 ) -> Joint:
+    """The table of true and predicted values, (values, predicted values), with their weights."""
     true_ranks, predicted, weight, _ = read(truth, prediction, num_classes, classes, sample_weight)
     values, rows = np.unique(true_ranks, return_inverse=True)
     predicted_values, columns = np.unique(predicted, return_inverse=True)
@@ -30,6 +31,7 @@ def joint_of(
 def count(
     true_ranks: Vector, predicted: Vector, weight: Vector | None, size: int
 ) -> NDArray[np.float64]:
+    """The weight of each pair of true (row) and predicted (column) rank, (size, size)."""
     cells = true_ranks.astype(np.int64) * size + predicted.astype(np.int64)
     table = np.bincount(cells, weights=weight, minlength=size * size)
     return table.reshape(size, size).astype(np.float64)
@@ -42,6 +44,7 @@ def read(
     classes: Sequence[Any] | None,
     sample_weight: ArrayLike | None,
 ) -> tuple[Vector, Vector, Vector | None, int | None]:
+    """The true and predicted ranks (n,), the weights (n,) or None, and K, all checked."""
     if classes is not None:
         num_classes = _checked_size(classes, num_classes)
         truth, prediction = (
@@ -69,6 +72,7 @@ def read_probabilities(
     classes: Sequence[Any] | None,
     sample_weight: ArrayLike | None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], Vector | None]:
+    """The true ranks (n,), the probabilities (n, K) and the weights (n,) or None, all checked."""
     if classes is not None:
         num_classes = _checked_size(classes, num_classes)
         truth = to_ranks("truth", truth, classes)
@@ -90,14 +94,14 @@ def to_ranks(name: str, values: ArrayLike, classes: Sequence[Any]) -> NDArray[np
     array: NDArray[Any] = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"{name} must be a vector of labels; got the shape {array.shape}")
-    found = [places.get(label, -1) for label in array.tolist()]
-    if -1 in found:
-        wrong = array.tolist()[found.index(-1)]
+    ranks = [places.get(label, -1) for label in array.tolist()]
+    if -1 in ranks:
+        wrong = array.tolist()[ranks.index(-1)]
         raise ValueError(
             f"{name} has the label {wrong!r}, which is not one of the classes "
             f"{', '.join(map(repr, list(places)[:20]))}; give all classes in rank order"
         )
-    return np.array(found, dtype=np.int64)
+    return np.array(ranks, dtype=np.int64)
 
 
 def _checked_size(classes: Sequence[Any], num_classes: int | None) -> int:

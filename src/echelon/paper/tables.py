@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from echelon.experiments.published import (
+from echelon.evaluation.metrics import METRICS
+from echelon.paper.figures import (
     CATEGORIES,
     DATASETS,
     HIDDEN,
@@ -110,8 +111,8 @@ class Result:
     @property
     def backbone(self) -> str | None:
         """The network, where it is not the paper's."""
-        found: str | None = self.document["experiment"].get("backbone")
-        return found
+        name: str | None = self.document["experiment"].get("backbone")
+        return name
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> "Result":
@@ -142,12 +143,12 @@ class Result:
 def paper_tables(results: Sequence[Result]) -> dict[str, Table]:
     """All tables of the paper, by name, and one of the data that need no file, where they ran."""
     embedded = [r for r in results if r.dataset in EMBEDDED]
-    own = {"embedded": embedded_table(embedded)} if embedded else {}
+    extra = {"embedded": embedded_table(embedded)} if embedded else {}
     if len(embedded) == len(results) and embedded:
-        return own
+        return extra
     media = [r for r in results if r.dataset in PAPER_NETWORKS]
     if media:
-        own["networks"] = networks_table(media)
+        extra["networks"] = networks_table(media)
     return {
         "main": main_table(results),
         "seeds": seeds_table(results),
@@ -155,7 +156,7 @@ def paper_tables(results: Sequence[Result]) -> dict[str, Table]:
         "hyperparameters": hyperparameters_table(results),
         "aes": aes_table(results),
         "text": text_table(results),
-        **own,
+        **extra,
     }
 
 
@@ -184,7 +185,10 @@ def main_table(results: Sequence[Result]) -> Table:
     """Mean ± SD of MAE and RMSE: methods by data."""
     places = _places(results, ("morph2", "afad", "fireman"))
     metrics = ("mae", "rmse")
-    columns = ["method", *(f"{title} {m.upper()}" for title, _, _ in places for m in metrics)]
+    columns = [
+        "method",
+        *(f"{title} {METRICS[m].title}" for title, _, _ in places for m in metrics),
+    ]
     rows = [
         [METHODS[method], *(_mean_cell(r, d, method, m) for _, d, r in places for m in metrics)]
         for method in MAIN_METHODS
@@ -199,7 +203,7 @@ def main_table(results: Sequence[Result]) -> Table:
     notes = [
         "In brackets: the published logs, which print two decimals. Lower is better.",
         "The published image runs of CORN had 50 epochs (nine of ten), those of its rivals 200.",
-        *(f"{r.name}: {one}" for _, _, r in places if r is not None for one in _verdicts(r)),
+        *(f"{r.name}: {words}" for _, _, r in places if r is not None for words in _verdicts(r)),
     ]
     return Table("Main results", columns, rows, notes)
 
@@ -211,7 +215,7 @@ def seeds_table(results: Sequence[Result]) -> Table:
     columns = [
         "method",
         "seed",
-        *(f"{title} {m.upper()}" for title, _, _ in places for m in metrics),
+        *(f"{title} {METRICS[m].title}" for title, _, _ in places for m in metrics),
     ]
     rows = [
         [
@@ -237,10 +241,10 @@ def ablation_table(results: Sequence[Result]) -> Table:
         rows.append([title, *cells])
     notes = ["The published mask leaves the examples of the lowest class out of every task."]
     for _, _, result in _places(results, ("fireman",)):
-        if result is not None and (found := _difference(result, "corn", WORDS)) is not None:
+        if result is not None and (gain := _difference(result, "corn", WORDS)) is not None:
             notes.append(
                 f"{result.name}: CORN minus CORN without subsets (the paper's words) is "
-                f"{found['mean']:+.4f}, standard error {found['se']:.4f}."
+                f"{gain['mean']:+.4f}, standard error {gain['se']:.4f}."
             )
     columns = ["MAE", "CORN", "CORN without subsets", "CORN without subsets, published mask"]
     return Table("Ablation: training subsets", columns, rows, notes)
@@ -277,12 +281,12 @@ def aes_table(results: Sequence[Result]) -> Table:
     methods = ("ce", "ornn", "coral", "corn", "cnnpor", "sord")
     rows = []
     for category in CATEGORIES:
-        found: list[Result | None] = [r for r in results if r.dataset == f"aes-{category}"]
-        found = found or [None]
+        ran: list[Result | None] = [r for r in results if r.dataset == f"aes-{category}"]
+        ran = ran or [None]
         rows += [
-            [_titled(category.capitalize(), r, len(found)),
+            [_titled(category.capitalize(), r, len(ran)),
              *(_mean_cell(r, "aes", m, "mae", category) for m in methods)]
-            for r in found
+            for r in ran
         ]  # fmt: skip
     overall = []
     for method in methods:
@@ -311,14 +315,14 @@ def text_table(results: Sequence[Result]) -> Table:
     columns = [
         "method",
         "seed",
-        *(f"{title} {m.upper()}" for title, _, _ in places for m in metrics),
+        *(f"{title} {METRICS[m].title}" for title, _, _ in places for m in metrics),
     ]
     notes = [
         "The published scripts number the labels by how often they occur, so that the ranks are "
         "shuffled, and their LSTM reads its padding: the published errors are far above what the "
         "data allow.",
-        *(one for _, d, r in places if r is not None and (one := _if_shuffled(r, d))),
-        *(f"{title}: {one}" for title, _, r in places if r is not None for one in _verdicts(r)),
+        *(words for _, d, r in places if r is not None and (words := _if_shuffled(r, d))),
+        *(f"{title}: {words}" for title, _, r in places if r is not None for words in _verdicts(r)),
     ]
     return Table("LSTM on reviews", columns, rows, notes)
 
@@ -364,7 +368,7 @@ def embedded_table(results: Sequence[Result]) -> Table:
     """The paper's protocol on data that need no file: methods by data, and the best possible."""
     metrics = ("mae", "rmse")
     titles = [_titled(EMBEDDED[r.dataset], r, _count(results, r.dataset)) for r in results]
-    columns = ["method", *(f"{title} {m.upper()}" for title in titles for m in metrics)]
+    columns = ["method", *(f"{title} {METRICS[m].title}" for title in titles for m in metrics)]
     rows = [
         [METHODS[method], *(_mean(r.values(method, m), 3) for r in results for m in metrics)]
         for method in MAIN_METHODS
@@ -373,8 +377,8 @@ def embedded_table(results: Sequence[Result]) -> Table:
         [name, *(_mean(r.values(name, m), 3) for r in results for m in metrics)]
         for name in ("best possible", "constant")
     ]
-    notes = [f"{title}: {one}" for title, r in zip(titles, results, strict=True)
-             for one in _verdicts(r)]  # fmt: skip
+    notes = [f"{title}: {words}" for title, r in zip(titles, results, strict=True)
+             for words in _verdicts(r)]  # fmt: skip
     return Table("Data that need no file", columns, rows, notes)
 
 
@@ -391,9 +395,9 @@ def _places(
     """Title, data and result of each group of columns: one for each result, or one without."""
     places: list[tuple[str, str, Result | None]] = []
     for dataset in datasets:
-        found: list[Result | None] = [r for r in results if r.dataset == dataset]
-        for result in found or [None]:
-            places.append((_titled(DATASETS[dataset], result, len(found)), dataset, result))
+        ran: list[Result | None] = [r for r in results if r.dataset == dataset]
+        for result in ran or [None]:
+            places.append((_titled(DATASETS[dataset], result, len(ran)), dataset, result))
     return places
 
 
@@ -429,20 +433,21 @@ def _seed_cell(result: Result | None, dataset: str, method: str, metric: str, se
 
 
 def _difference(result: Result, first: str, second: str) -> dict[str, Any] | None:
-    for one in result.document.get("differences", ()):
-        if (one["first"], one["second"]) == (first, second):
-            return dict(one)
-        if (one["first"], one["second"]) == (second, first):
-            return {**one, "mean": -one["mean"]}
+    for difference in result.document.get("differences", ()):
+        pair = difference["first"], difference["second"]
+        if pair == (first, second):
+            return dict(difference)
+        if pair == (second, first):
+            return {**difference, "mean": -difference["mean"]}
     return None
 
 
 def _verdicts(result: Result) -> list[str]:
     """What the tests say about each two of the four methods."""
     return [
-        f"{one['sentence']}."
-        for one in result.document.get("differences", ())
-        if {one["first"], one["second"]} <= set(MAIN_METHODS)
+        f"{difference['sentence']}."
+        for difference in result.document.get("differences", ())
+        if {difference["first"], difference["second"]} <= set(MAIN_METHODS)
     ]
 
 

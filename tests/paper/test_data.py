@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from echelon import OrdinalClassifier
-from echelon.data.published import (
+from echelon.paper.data import (
     Partition,
     read_aes,
     read_afad,

@@ -47,7 +47,7 @@ HIDDEN: Mapping[str, str] = {
 @cache
 def published_runs() -> tuple[Mapping[str, str], ...]:
     """Every run of the published logs."""
-    source = resources.files("echelon.experiments").joinpath("published_runs.csv")
+    source = resources.files("echelon.paper").joinpath("published_runs.csv")
     return tuple(csv.DictReader(source.read_text(encoding="utf-8").splitlines()))
 
 

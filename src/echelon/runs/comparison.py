@@ -1,4 +1,7 @@
-"""What a page says, computed from run folders: tables, verdicts and findings, no drawing."""
+"""Methods by seeds: what runs say together, in tables, verdicts and sentences.
+
+The command line and the page show the same words, which come from here.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,73 +21,8 @@ from echelon.evaluation.comparison import (
     summarise,
 )
 from echelon.evaluation.diagnostics import Diagnostic, diagnose
-from echelon.runs import Run, mixture
+from echelon.runs.folder import Run, mixture
 from echelon.terminal import visible
-
-SHOWN_CLASSES = 30  # in a chart; more are shown in groups
-TITLES = {
-    "mae": "MAE",
-    "rmse": "RMSE",
-    "accuracy": "accuracy",
-    "accuracy_within": "within 1",
-    "quadratic_weighted_kappa": "QWK",
-    "ranked_probability_score": "RPS",
-    "amae": "AMAE",
-    "mmae": "MMAE",
-    "linear_weighted_kappa": "linear kappa",
-    "kendall_tau": "Kendall's tau",
-    "spearman": "Spearman",
-    "concordance_index": "C-index",
-    "minimum_sensitivity": "least sensitivity",
-    "log_score": "log score",
-}
-
-
-@dataclass(frozen=True)
-class Groups:
-    """Classes as charts show them: each by itself, or consecutive ones together.
-
-    `of_rank` says to which group each rank belongs, (K,).
-    """
-
-    names: list[str]
-    of_rank: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, classes: Sequence[str]) -> "Groups":
-        """As many groups as there are classes, or `SHOWN_CLASSES` of about the same size.
-
-        Examples
-        --------
-        >>> Groups.of([str(i) for i in range(60)]).names[:2]
-        ['0 to 1', '2 to 3']
-        """
-        count = min(len(classes), SHOWN_CLASSES)
-        of_rank = np.arange(len(classes)) * count // max(1, len(classes))
-        names = []
-        for group in range(count):
-            ranks = np.flatnonzero(of_rank == group)
-            first, last = (classes[rank] for rank in (ranks[0], ranks[-1]))
-            names.append(first if len(ranks) == 1 else f"{first} to {last}")
-        if len(set(names)) < count:  # labels that look alike
-            names = [f"{number}: {name}" for number, name in enumerate(names)]
-        return cls(names, of_rank.astype(np.int64))
-
-    @property
-    def note(self) -> str:
-        """What a reader must know of them; nothing where every class is by itself."""
-        if len(self.names) == len(self.of_rank):
-            return ""
-        return (
-            f" {len(self.of_rank):,} classes are more than the {SHOWN_CLASSES} that a chart shows: "
-            f"consecutive ones stand together."
-        )
-
-    def summed(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values of ranks, (..., K), added up in each group, (..., groups)."""
-        starts = np.searchsorted(self.of_rank, np.arange(len(self.names)))
-        summed: NDArray[Any] = np.add.reduceat(values, starts, axis=-1)
-        return summed
 
 
 @dataclass(frozen=True)
@@ -123,8 +61,8 @@ class Comparison:
         places = {"floor": 0, "baseline": 1, "method": 2}
 
         def place(name: str) -> tuple[int, float]:
-            own = by_method[name]
-            return places[own[0].config.role], _mean(own, "mae")
+            members = by_method[name]
+            return places[members[0].config.role], _mean(members, "mae")
 
         return cls({name: by_method[name] for name in sorted(by_method, key=place)})
 
@@ -153,14 +91,9 @@ class Comparison:
     def classes(self) -> list[str]:
         """The labels in rank order, as text."""
         probabilities = self.main_run.predictions["probabilities"]
-        found = self.main_run.config.classes or range(probabilities.shape[1])
+        labels = self.main_run.config.classes or range(probabilities.shape[1])
         # A separator of lines within a label would end the expressions that charts sort by.
-        return [visible(str(label)) for label in found]
-
-    @cached_property
-    def groups(self) -> "Groups":
-        """The classes as charts show them."""
-        return Groups.of(self.classes)
+        return [visible(str(label)) for label in labels]
 
     @property
     def truth(self) -> NDArray[np.int64]:
@@ -171,7 +104,7 @@ class Comparison:
     @cached_property
     def splits(self) -> list[int]:
         """The divisions of the table."""
-        return sorted({run.config.split for own in self.runs.values() for run in own})
+        return sorted({run.config.split for runs in self.runs.values() for run in runs})
 
     # ---- what --------------------------------------------------------------------------------
 
@@ -190,10 +123,10 @@ class Comparison:
             name: np.stack(
                 [
                     row_losses("mae", run.predictions["truth"], run.predictions["prediction"])
-                    for run in own
+                    for run in runs
                 ]
             )
-            for name, own in self.runs.items()
+            for name, runs in self.runs.items()
             if self.role(name) != "floor"
         }
         return compare(losses, pairs=pairs, without_seeds=self._without_seeds())
@@ -202,22 +135,22 @@ class Comparison:
         """The baselines in which nothing is random."""
         return [
             name
-            for name, own in self.runs.items()
-            if self.role(name) == "baseline" and all(run.config.seed is None for run in own)
+            for name, runs in self.runs.items()
+            if self.role(name) == "baseline" and all(run.config.seed is None for run in runs)
         ]
 
     def _by_split(self) -> dict[str, list[float]]:
         """Mean MAE of each method in each division."""
-        found = {}
-        for name, own in self.runs.items():
-            parts = [[run for run in own if run.config.split == split] for split in self.splits]
-            if not all(parts):
+        means = {}
+        for name, runs in self.runs.items():
+            divisions = [[run for run in runs if run.config.split == n] for n in self.splits]
+            if not all(divisions):
                 raise ValueError(
                     f"{name} has not finished on every division of the table: run the same "
                     f"`echelon compare` again, which keeps what is done and goes on"
                 )
-            found[name] = [_mean(part, "mae") for part in parts]
-        return found
+            means[name] = [_mean(division, "mae") for division in divisions]
+        return means
 
     def _test_share(self) -> float:
         rows = self.main_run.config.rows
@@ -225,11 +158,11 @@ class Comparison:
 
     def sentences(self) -> list[str]:
         """The verdict on every pair."""
-        return [f"{one.sentence}." for one in self.differences]
+        return [f"{difference.sentence}." for difference in self.differences]
 
     def document(self) -> dict[str, Any]:
         """For programs."""
-        runs = [
+        every_run = [
             {
                 "method": name,
                 "seed": run.config.seed,
@@ -237,33 +170,34 @@ class Comparison:
                 "division": run.config.split,
                 **run.metrics,
             }
-            for name, own in self.runs.items()
-            for run in own
+            for name, runs in self.runs.items()
+            for run in runs
         ]
         summary = [
             vars(row)
-            for metric in TITLES
+            for metric in metrics.METRICS
             for row in summarise(
-                {name: [_value(run, metric) for run in own] for name, own in self.runs.items()},
+                {name: [_value(run, metric) for run in runs] for name, runs in self.runs.items()},
                 metric,
             )
         ]
         document = {
-            "runs": runs,
+            "runs": every_run,
             "summary": summary,
             "differences": as_rows(self.differences),
         }
         cleaned: dict[str, Any] = _without_nan(document)
         return cleaned
 
-    def text(self, shown: Sequence[str]) -> str:
+    def text(self) -> str:
         """A table of methods for a terminal."""
+        shown = metrics.shown_metrics(wide=False)
         width = max(len(name) for name in self.runs) + 2
-        lines = [" " * width + "".join(f"{TITLES[metric]:>16}" for metric in shown)]
+        lines = [" " * width + "".join(f"{metric.title:>16}" for metric in shown)]
         for name in self.runs:
-            cells = "".join(f"{self.cell(name, metric):>16}" for metric in shown)
+            cells = "".join(f"{self.cell(name, metric.name):>16}" for metric in shown)
             lines.append(f"{name:<{width}}{cells}")
-        if any(len(own) > 1 for own in self.runs.values()):
+        if any(len(runs) > 1 for runs in self.runs.values()):
             lines.append("(mean over the runs of each method, ± their standard deviation)")
         return "\n".join(lines)
 
@@ -306,42 +240,46 @@ class Comparison:
         where = f"{len(self.truth):,} test rows"
         if len(self.splits) > 1:
             where += f" in each of {len(self.splits)} divisions"
-        own = self.mean(best, "mae")
+        error = self.mean(best, "mae")
         within = self.mean(best, "accuracy_within")
         sentences = []
         if len(self.methods) > 1:
             sentences.append(
                 f"Of {len(self.methods)} methods, {best} has the lowest mean absolute error on "
-                f"{where}: {own:.3f} ranks."
+                f"{where}: {error:.3f} ranks."
             )
-            rivals = [one for one in self.differences if self.role(one.second) == "method"]
-            behind = [one for one in rivals if best in (one.first, one.second)]
-            clear = [one for one in behind if one.verdict == "different"]
-            if len(clear) == len(behind):
+            leads = [
+                difference
+                for difference in self.differences
+                if best in (difference.first, difference.second)
+                and self.role(difference.second) == "method"
+            ]
+            verdicts = {lead.verdict for lead in leads}
+            if verdicts <= {"different"}:
                 sentences.append("It is better than each of the others by more than noise.")
-            elif any(one.verdict == "cannot tell" for one in behind):
+            elif "cannot tell" in verdicts:
                 sentences.append(
                     "With one run of each, nobody can tell how much of that is luck: run several "
                     "seeds."
                 )
             else:
                 noise = [
-                    one.second if one.first == best else one.first
-                    for one in behind
-                    if one.verdict == "within noise"
+                    lead.second if lead.first == best else lead.first
+                    for lead in leads
+                    if lead.verdict == "within noise"
                 ]
                 sentences.append(f"Its lead over {_listed(noise)} is within noise.")
         else:
-            sentences.append(f"On {where} the model misses by {own:.3f} ranks on average.")
+            sentences.append(f"On {where} the model misses by {error:.3f} ranks on average.")
         sentences.append(f"{within:.0%} of its predictions are at most one rank off.")
         for name in self.runs:
             if self.role(name) == "baseline":
                 sentences.append(f"The {name} baseline misses by {self.mean(name, 'mae'):.3f}.")
             elif self.role(name) == "floor":
-                sentences.append(_beside_the_floor(best, own, self.mean(name, "mae")))
-        troubles = [one for one in self.findings if one.state != "fine"]
+                sentences.append(_beside_the_floor(best, error, self.mean(name, "mae")))
+        troubles = [finding.title.lower() for finding in self.findings if finding.state != "fine"]
         if troubles:
-            sentences.append(f"To look at: {_listed([one.title.lower() for one in troubles])}.")
+            sentences.append(f"To look at: {_listed(troubles)}.")
         else:
             sentences.append("No diagnostic found anything wrong.")
         return sentences
@@ -365,9 +303,9 @@ def _mean(runs: Sequence[Run], metric: str) -> float:
 
 def _value(run: Run, metric: str) -> float:
     value = run.metrics.get(metric)
-    if value is None and metrics.METRICS[metric].of_labels:  # a run of an older version
-        arrays = run.predictions
-        value = getattr(metrics, metric)(arrays["truth"], arrays["prediction"])
+    row, arrays = metrics.METRICS[metric], run.predictions
+    if value is None and row.of_labels:  # a run from before there was such a metric
+        value = row.function(arrays["truth"], arrays["prediction"])
     return float("nan") if value is None else float(value)
 
 
@@ -377,7 +315,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def _without_nan(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _without_nan(one) for name, one in value.items()}
+        return {name: _without_nan(inner) for name, inner in value.items()}
     if isinstance(value, list):
-        return [_without_nan(one) for one in value]
+        return [_without_nan(inner) for inner in value]
     return None if isinstance(value, float) and not np.isfinite(value) else value

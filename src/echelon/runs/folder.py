@@ -7,6 +7,8 @@ folder with `DONE` is whole and is never rewritten. Its name ends in a hash of t
 whoever asks for the same thing twice finds it done.
 
 A folder of runs that belong together has a file `comparison.json` with what they must share.
+Both `config.json` and that file begin with the number of the format, so that what another echelon
+wrote can be told from what was damaged.
 
 A checksum says that a file is as it was written, not who wrote it: what is read is checked for its
 types, its shapes and its ranges, and only regular files are opened.
@@ -20,10 +22,8 @@ import os
 import platform
 import re
 import stat
-import uuid
 import zipfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -35,8 +35,9 @@ from numpy.typing import NDArray
 from echelon._version import __version__
 from echelon.data.kinds.text import plain_text
 from echelon.processes import world_size
-from echelon.storage.atomic import new_folder
+from echelon.storage.atomic import move, new_folder, write_new
 
+FORMAT = 2  # of run folders; those of format 1 have no number
 _DOCUMENTS = ("config", "environment", "history", "metrics", "outcome")
 _ARRAYS = "predictions.npz"
 _TEXT_LENGTH = 600  # characters of a text that are kept to be shown
@@ -114,7 +115,7 @@ class RunConfig:
                 raise ValueError(f"rows.{name} must be an integer of at least 0; got {count!r}")
         if not isinstance(self.classes, (list, tuple)) or len(self.classes) > _MOST_CLASSES:
             raise ValueError(f"classes must be a list of labels; got {self.classes!r:.80}")
-        if any(isinstance(one, (list, dict)) for one in self.classes):
+        if any(isinstance(label, (list, dict)) for label in self.classes):
             raise ValueError("classes must be a list of labels, of which none is itself a list")
 
     @classmethod
@@ -129,7 +130,7 @@ class RunConfig:
         ValueError: a run's configuration has no key 'sed'; it has: method, data, command, role,
         seed, part, split, fingerprint, classes, rows, parameters, threads, details
         """
-        known = [one.name for one in fields(cls)]
+        known = [key.name for key in fields(cls)]
         unknown = sorted(set(document) - set(known))
         if unknown:
             raise ValueError(
@@ -174,10 +175,14 @@ class Run:
     environment: Mapping[str, Any] = field(default_factory=dict)
 
 
+class OtherFormatError(ValueError):
+    """A whole run, or a folder of runs, that an echelon of another format wrote."""
+
+
 def write_run(folder: str | Path, run: Run) -> None:
     """Write a finished run; refuses a folder that already holds something."""
     documents = {
-        "config": run.config.document(),
+        "config": {"format": FORMAT, **run.config.document()},
         "environment": run.environment or environment(),
         "history": run.history,
         "metrics": run.metrics,
@@ -199,7 +204,7 @@ def is_done(folder: str | Path) -> bool:
 
 
 def read_run(folder: str | Path) -> Run:
-    """Read a finished run.
+    """Read a finished run; one of another format raises an :class:`OtherFormatError`.
 
     Examples
     --------
@@ -213,27 +218,47 @@ def read_run(folder: str | Path) -> Run:
         raise ValueError(f"{folder} is not a finished run: it has no file DONE")
     try:
         sums = _object(_parsed(_content(folder / "DONE")), "DONE")
-        contents = {}
-        for name in (*(f"{one}.json" for one in _DOCUMENTS), _ARRAYS):
-            contents[name] = _content(folder / name)
-            if hashlib.sha256(contents[name]).hexdigest() != sums[name]:
+
+        def whole(name: str) -> bytes:
+            content = _content(folder / name)
+            if hashlib.sha256(content).hexdigest() != sums[name]:
                 raise ValueError(f"{name} is not what was written")
-        documents = {name: _parsed(contents[f"{name}.json"]) for name in _DOCUMENTS}
-        config = RunConfig.of(_object(documents["config"], "config.json"))
+            return content
+
+        # First of all the format: of another one, nothing else is known.
+        config = _of_this_format(_parsed(whole("config.json")), "config.json", f"the run {folder}")
+        documents = {name: _parsed(whole(f"{name}.json")) for name in _DOCUMENTS[1:]}
         run = Run(
-            config=config,
+            config=RunConfig.of(config),
             history=_history(documents["history"]),
             metrics=_numbers(documents["metrics"], "metrics.json"),
-            predictions=_read_arrays(contents[_ARRAYS]),
+            predictions=_read_arrays(whole(_ARRAYS)),
             outcome=_outcome(documents["outcome"]),
             environment=_object(documents["environment"], "environment.json"),
         )
         _check_arrays(run)
+    except OtherFormatError:
+        raise
     except KeyError as error:
         raise ValueError(f"the run {folder} is damaged: it has no {error}") from None
     except Exception as error:
         raise ValueError(f"the run {folder} is damaged: {error}") from None
     return run
+
+
+def _of_this_format(document: Any, name: str, what: str) -> dict[str, Any]:
+    """A document without the number of its format, which must be that of this echelon."""
+    content = dict(_object(document, name))
+    number = content.pop("format", 1)
+    if not _is_whole(number, 1):
+        raise ValueError(f"{name}: format must be an integer of at least 1; got {number!r:.80}")
+    if number != FORMAT:
+        raise OtherFormatError(
+            f"{what} was written by {'an older' if number < FORMAT else 'a newer'} echelon, in "
+            f"format {number}, and this one reads format {FORMAT}: make it anew in another folder, "
+            f"or read it with the echelon that wrote it"
+        )
+    return content
 
 
 def read_runs(folder: str | Path) -> list[Run]:
@@ -268,40 +293,27 @@ def claim_folder(folder: str | Path, shared: Mapping[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     place = folder / _MANIFEST
     mine: dict[str, Any] = _plain(shared)
-    partial = folder / f".{_MANIFEST}-{uuid.uuid4().hex}.{os.getpid()}.partial"
+    text = json.dumps({"format": FORMAT, **mine}, indent=2, allow_nan=False)
+    write_new(place, (text + "\n").encode("utf-8"))
     try:
-        partial.write_text(json.dumps(mine, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-        with suppress(FileExistsError):
-            _put_where_nothing_is(partial, place)
-    finally:
-        partial.unlink(missing_ok=True)
-    try:
-        found = _object(_parsed(_content(place)), _MANIFEST)
+        agreed = _of_this_format(_parsed(_content(place)), _MANIFEST, f"the folder {folder}")
+    except OtherFormatError:
+        raise
     except ValueError as error:
         raise ValueError(
             f"{place} does not say what the runs of the folder share ({error}); choose another "
             f"folder with --out"
         ) from None
-    both = set(found.get("divisions") or {}) & set(mine.get("divisions") or {})
-    for one in (found, mine):
-        if isinstance(one.get("divisions"), dict):
-            one["divisions"] = {name: one["divisions"][name] for name in sorted(both)}
-    if (different := difference(found, mine)) is not None:
+    both = set(agreed.get("divisions") or {}) & set(mine.get("divisions") or {})
+    for document in (agreed, mine):
+        if isinstance(document.get("divisions"), dict):
+            document["divisions"] = {name: document["divisions"][name] for name in sorted(both)}
+    if (different := difference(agreed, mine)) is not None:
         name, before, now = different
         raise ValueError(
             f"{folder} is the folder of a comparison with {name} = {before} instead of {now}; "
             f"choose another folder with --out"
         )
-
-
-def _put_where_nothing_is(partial: Path, place: Path) -> None:
-    try:
-        os.link(partial, place)  # which fails where something is, and shows the whole file or none
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without links
-        with open(place, "xb") as stream:
-            stream.write(partial.read_bytes())
 
 
 def difference(before: Any, now: Any) -> tuple[str, str, str] | None:
@@ -314,9 +326,9 @@ def difference(before: Any, now: Any) -> tuple[str, str, str] | None:
     """
     if isinstance(before, dict) and isinstance(now, dict):
         for name in dict.fromkeys([*before, *now]):
-            found = difference(before.get(name, _NOTHING), now.get(name, _NOTHING))
-            if found is not None:
-                inner, *both = found
+            below = difference(before.get(name, _NOTHING), now.get(name, _NOTHING))
+            if below is not None:
+                inner, *both = below
                 return ".".join(filter(None, (name, inner))), both[0], both[1]
         return None
     if type(before) is type(now) and before == now:
@@ -345,16 +357,16 @@ def mixture(configs: Sequence[RunConfig]) -> str | None:
     agreed: dict[tuple[Any, ...], tuple[RunConfig, dict[str, Any]]] = {}
     seen: dict[tuple[Any, ...], RunConfig] = {}
     for config in configs:
-        for group, own in _must_agree(config):
-            other, before = agreed.setdefault(group, (config, own))
-            if (found := difference(before, own)) is not None:
-                name, first, second = found
+        for group, values in _must_agree(config):
+            other, before = agreed.setdefault(group, (config, values))
+            if (different := difference(before, values)) is not None:
+                name, first, second = different
                 both = dict.fromkeys((other.method, config.method))
                 return f"runs of {' and of '.join(both)} have {name} = {first} and {second}"
         key = config.method, config.seed, config.split
         if (other := seen.setdefault(key, config)) is not config:
-            found = difference(other.document(), config.document())
-            name, first, second = found or ("everything", "the same", "the same")
+            different = difference(other.document(), config.document())
+            name, first, second = different or ("everything", "the same", "the same")
             return (
                 f"{config.method} with seed {config.seed} is there twice, with {name} = {first} "
                 f"and {second}"
@@ -384,7 +396,7 @@ def set_aside(folder: str | Path) -> Path:
     number = 1
     while (place := folder.with_name(f".damaged-{number}-{folder.name}")).exists():
         number += 1
-    os.replace(folder, place)
+    move(folder, place)
     return place
 
 
@@ -399,11 +411,11 @@ def row_cells(frame: Any, text: str | None, image: str | None) -> dict[str, NDAr
             [plain_text(cell)[:_TEXT_LENGTH] for cell in frame[text]], dtype=np.str_
         )
     if image is not None and image in frame:
-        pictures = list(frame[image])
-        if all(isinstance(cell, (str, Path)) for cell in pictures):
-            cells["image"] = np.array([str(cell) for cell in pictures], dtype=np.str_)
-        elif len({getattr(cell, "shape", None) for cell in pictures}) == 1 and len(pictures):
-            cells["image"] = np.stack([np.asarray(cell) for cell in pictures])
+        images = list(frame[image])
+        if all(isinstance(cell, (str, Path)) for cell in images):
+            cells["image"] = np.array([str(cell) for cell in images], dtype=np.str_)
+        elif len({getattr(cell, "shape", None) for cell in images}) == 1 and len(images):
+            cells["image"] = np.stack([np.asarray(cell) for cell in images])
     return cells
 
 
@@ -454,17 +466,17 @@ def _numbers(document: Any, name: str) -> dict[str, float]:
     for key, value in _object(document, name).items():
         if value is not None and not _is_number(value):
             raise ValueError(f"{name}: {key} must be a number; got {value!r:.80}")
-    found: dict[str, float] = document
-    return found
+    numbers: dict[str, float] = document
+    return numbers
 
 
 def _history(document: Any) -> list[dict[str, float]]:
     if not isinstance(document, list):
         raise ValueError(f"history.json must hold a list of epochs; got {document!r:.80}")
-    rows = [_numbers(one, "history.json") for one in document]
-    if any(not _is_whole(one.get("epoch"), 0) for one in rows):
+    epochs = [_numbers(epoch, "history.json") for epoch in document]
+    if any(not _is_whole(epoch.get("epoch"), 0) for epoch in epochs):
         raise ValueError("history.json: every epoch must have its number, `epoch`")
-    return rows
+    return epochs
 
 
 def _outcome(document: Any) -> dict[str, Any]:
@@ -479,7 +491,7 @@ def _read_arrays(content: bytes) -> dict[str, NDArray[Any]]:
     """The arrays of a file, none of them larger than what its place in the file holds."""
     arrays: dict[str, NDArray[Any]] = {}
     with zipfile.ZipFile(io.BytesIO(content)) as opened:
-        if sum(one.file_size for one in opened.infolist()) > _MOST_BYTES:
+        if sum(member.file_size for member in opened.infolist()) > _MOST_BYTES:
             raise ValueError(f"{_ARRAYS} holds more than {_MOST_BYTES >> 30} GiB")
         for member in opened.infolist():
             with opened.open(member) as stream:
@@ -562,9 +574,9 @@ def _is_whole(value: Any, least: int) -> bool:
 def _plain(value: Any) -> Any:
     """For JSON, which has no infinities: they become null, as missing values do."""
     if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): _plain(inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [_plain(inner) for inner in value]
     if isinstance(value, np.ndarray):
         return _plain(value.tolist())
     if isinstance(value, np.generic):

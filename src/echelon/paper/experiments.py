@@ -5,13 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from echelon.data.published import (
-    read_aes,
-    read_afad,
-    read_coursera,
-    read_morph2,
-    read_tripadvisor,
-)
 from echelon.experiments.comparing import claim
 from echelon.experiments.contestants import check_contestants, contestant_parameters
 from echelon.experiments.execute import Executor, Report
@@ -22,16 +15,23 @@ from echelon.experiments.jobs import (
     job,
 )
 from echelon.experiments.searching import Choice, Search, final_jobs, search_grid, with_validation
-from echelon.experiments.tasks import (
-    Task,
+from echelon.experiments.tasks import Task
+from echelon.models.network import OrdinalClassifier
+from echelon.paper.data import (
+    read_aes,
+    read_afad,
+    read_coursera,
+    read_morph2,
+    read_tripadvisor,
+)
+from echelon.paper.tasks import (
     digits_task,
     fireman_task,
-    generated_pictures,
+    generated_discs,
     generated_reviews,
     generated_task,
     partition_task,
 )
-from echelon.models.network import OrdinalClassifier
 from echelon.runs import Run
 
 # What an experiment's rows hold, and the network that the paper reads them with.
@@ -67,7 +67,7 @@ class Experiment:
         Or ``"reviews"`` and ``"discs"``, which are generated, and scikit-learn's ``"digits"``.
     data : path, optional
         The published partition, or a file to make one of; generated data without it: Friedman's
-        function, reviews from a grammar, or pictures of discs.
+        function, reviews from a grammar, or images of discs.
     images : path, optional
         The folder of the images; without it, that of the data.
     category : str, optional
@@ -121,12 +121,12 @@ class Experiment:
             mine = {"max_epochs": self.max_epochs, "backbone_options": self.backbone_options}
             given = {name: value for name, value in mine.items() if value is not None}
             named = self.search.backbone
-            found = replace(
+            search = replace(
                 self.search,
                 backbone=named or self.parameters["backbone"],
                 parameters={**given, **self.search.parameters},
             )
-            object.__setattr__(self, "search", found)
+            object.__setattr__(self, "search", search)
 
     @property
     def actual(self) -> str:
@@ -143,7 +143,7 @@ class Experiment:
             made: dict[str, Callable[[], Task]] = {
                 "fireman": generated_task,
                 "reviews": generated_reviews,
-                "discs": generated_pictures,
+                "discs": generated_discs,
                 "digits": digits_task,
             }
             return made[self.actual]()
@@ -231,7 +231,7 @@ class Experiment:
                 hidden = spec.options_of("table").get("hidden")
                 layers = f", {' x '.join(map(str, hidden))}" if hidden else ""
                 if spec.parts != ("table",):
-                    layers = f", {', '.join(_last_name(one) for one in spec.backbones.values())}"
+                    layers = f", {', '.join(_last_name(name) for name in spec.backbones.values())}"
                 settings[run.config.method] = (
                     f"{used.learning_rate:g}, batches of {used.batch_size}{layers}"
                 )

@@ -165,10 +165,11 @@ def read_class_folders(folder: str | Path, classes: tuple[str, ...], *, seed: in
     seed : int
     """
     folder = Path(folder)
-    found = sorted(one.name for one in folder.iterdir() if one.is_dir()) if folder.is_dir() else []
-    if sorted(classes) != found:
+    entries = folder.iterdir() if folder.is_dir() else []
+    folders = sorted(entry.name for entry in entries if entry.is_dir())
+    if sorted(classes) != folders:
         raise ValueError(
-            f"classes must be the folders in {folder}, in their order: {', '.join(found)}; got "
+            f"classes must be the folders in {folder}, in their order: {', '.join(folders)}; got "
             f"{', '.join(classes)}"
         )
     rows = [
@@ -198,12 +199,12 @@ def three_parts(
     """Rows of "train", "valid" and "test": 75, 5 and 20 %, twins in one of them."""
     generator = np.random.default_rng(seed)
     rest = np.arange(len(ranks))
-    found: dict[str, NDArray[np.int64]] = {}
+    held_out: dict[str, NDArray[np.int64]] = {}
     for part in ("test", "valid"):
         share = _SHARES[part] * len(ranks) / len(rest)
         held = hold_out(table.rows(rest), ranks[rest], share, generator=generator)
-        found[part], rest = rest[held], rest[~held]
-    return {"train": rest, **found}
+        held_out[part], rest = rest[held], rest[~held]
+    return {"train": rest, **held_out}
 
 
 # ---- from frames to partitions -------------------------------------------------------------------
@@ -251,7 +252,7 @@ def _images(
         raise ValueError(f"there is no folder of images {images}")
     features, ranks = {}, {}
     for part, frame in frames.items():
-        features[part] = pd.DataFrame({"path": [str(images / one) for one in names(frame)]})
+        features[part] = pd.DataFrame({"path": [str(images / file) for file in names(frame)]})
         ranks[part] = _checked_ranks(frame[label], len(classes), label)
     if list(frames) == ["all"]:
         whole, every = features["all"], ranks["all"]
@@ -268,7 +269,7 @@ def _read_parts(
     path = Path(path)
     if not path.is_dir():
         return {"all": prepare(_read_any(path))}
-    found = {}
+    frames = {}
     for part in _PARTS:
         files = sorted(path.glob(f"*{part}*.csv"))
         if len(files) != 1:
@@ -276,8 +277,8 @@ def _read_parts(
                 f"{path} must hold one CSV file for each of {', '.join(_PARTS)}; for {part} it "
                 f"holds {len(files)}"
             )
-        found[part] = prepare(_read_any(files[0]))
-    return found
+        frames[part] = prepare(_read_any(files[0]))
+    return frames
 
 
 def _read_any(path: Path) -> pd.DataFrame:
@@ -297,15 +298,15 @@ def _first_column(frame: pd.DataFrame, path: str | Path) -> "pd.Series[Any]":
 
 
 def _mean_score(scores: str) -> int:
-    values = [float(one) for one in str(scores).split(",")]
+    values = [float(score) for score in str(scores).split(",")]
     return int(np.floor(np.mean(values) + 0.5))  # a half goes up
 
 
 def _checked_ranks(column: "pd.Series[Any]", num_classes: int, label: str) -> NDArray[np.int64]:
     ranks = column.to_numpy(dtype=np.int64)
     if len(ranks) == 0 or ranks.min() < 0 or ranks.max() >= num_classes:
-        found = "no rows" if len(ranks) == 0 else f"{ranks.min()} to {ranks.max()}"
-        raise ValueError(f"{label} must give ranks from 0 to {num_classes - 1}; these are {found}")
+        given = "no rows" if len(ranks) == 0 else f"{ranks.min()} to {ranks.max()}"
+        raise ValueError(f"{label} must give ranks from 0 to {num_classes - 1}; these are {given}")
     return ranks
 
 

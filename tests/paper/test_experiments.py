@@ -6,89 +6,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from echelon.data import make_friedman, make_reviews
-from echelon.evaluation import metrics
-from echelon.experiments import Executor, Experiment, Search, fireman_task, generated_task
-from echelon.experiments.tables import Result, paper_tables
+from echelon.data import make_reviews
+from echelon.experiments import Executor, Search
+from echelon.paper.experiments import Experiment
+from echelon.paper.tables import Result, paper_tables
+from echelon.paper.tasks import fireman_task, generated_task
 from echelon.runs import read_runs
-
-COLUMNS = [f"V{i}" for i in range(1, 11)]
+from tests.paper.partitions import write_partition
 
 pytestmark = pytest.mark.usefixtures("few_steps")
 
 
-def frame_of(rows: int, seed: int, num_classes: int = 4) -> pd.DataFrame:
-    data = make_friedman(rows, num_classes=num_classes, seed=seed)
-    return pd.DataFrame(data.features, columns=COLUMNS).assign(response=data.ranks)
-
-
 @pytest.fixture(scope="module")
 def partition(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("fireman")
-    for seed, (part, rows) in enumerate({"train": 600, "valid": 100, "test": 200}.items()):
-        frame_of(rows, seed).to_csv(folder / f"fireman_balanced_{part}.csv", index=False)
-    return folder
-
-
-def test_a_partition_is_taken_as_it_is(partition) -> None:
-    task = fireman_task(partition)
-    assert task.rows == {"train": 600, "valid": 100, "test": 200}
-    assert list(task.features.columns) == COLUMNS
-    assert task.labels.num_classes == 4
-    assert task.floor.shape == (200, 4)
-
-
-def test_one_table_is_balanced_and_divided(tmp_path) -> None:
-    whole = frame_of(2000, 5)
-    whole = pd.concat([whole, whole[whole["response"] == 2]]).assign(
-        response=lambda frame: frame["response"] + 1  # ranks from 1, as they often come
-    )
-    whole.to_csv(tmp_path / "fireman.csv", index=False)
-    task = fireman_task(tmp_path / "fireman.csv")
-    ranks = np.concatenate([task.ranks, task.validation[1], task.test_ranks])
-    counts = np.bincount(ranks)
-    assert len(set(counts.tolist())) == 1
-    shares = np.array([task.rows[part] for part in ("train", "valid", "test")]) / len(ranks)
-    np.testing.assert_allclose(shares, [0.75, 0.05, 0.2], atol=0.002)
-    again = fireman_task(tmp_path / "fireman.csv")
-    assert again.fingerprint == task.fingerprint
-
-
-def test_the_fitted_floor_is_close_to_the_true_one() -> None:
-    train, test = make_friedman(20_000, 6, seed=1), make_friedman(20_000, 6, seed=2)
-    from echelon.datasets.friedman import fitted_probabilities
-
-    fitted = fitted_probabilities(train.features, train.ranks, test.features)
-    true = test.bayes_probabilities
-    assert np.abs(fitted - true).mean() < 0.004
-    scores = [metrics.ranked_probability_score(test.ranks, p) for p in (fitted, true)]
-    assert scores[0] == pytest.approx(scores[1], rel=0.005)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda folder: (folder / "valid.csv").unlink(), "not exactly one valid.csv"),
-        (
-            lambda folder: (
-                pd.read_csv(folder / "test.csv").drop(columns="V3").to_csv(folder / "test.csv")
-            ),
-            "has no column 'V3'",
-        ),
-        (
-            lambda folder: (
-                pd.read_csv(folder / "test.csv").assign(response=0.5).to_csv(folder / "test.csv")
-            ),
-            "must be integers",
-        ),
-    ],
-)
-def test_wrong_partitions(tmp_path, change, message) -> None:
-    for part in ("train", "valid", "test"):
-        frame_of(40, 0).to_csv(tmp_path / f"{part}.csv", index=False)
-    change(tmp_path)
-    with pytest.raises(ValueError, match=message):
-        fireman_task(tmp_path)
+    return write_partition(tmp_path_factory.mktemp("fireman"))
 
 
 def test_the_settings_are_the_papers_or_the_searched_ones(partition, tmp_path) -> None:
@@ -117,8 +48,8 @@ def test_batches_are_part_of_the_configuration(partition) -> None:
         {one.name for one in Experiment(data=partition, batches=batches).jobs(task)}
         for batches in ("published", "shuffled")
     ]
-    assert len(names[0] & names[1]) == 2 + 5  # the floor, the constant, the linear model's seeds
-    assert len(names[0]) == 2 + 5 + 6 * 5
+    assert len(names[0] & names[1]) == 3  # the floor, the constant, the linear model
+    assert len(names[0]) == 3 + 6 * 5
 
 
 @pytest.mark.parametrize(
