@@ -1,0 +1,185 @@
+"""The command ``fit``: a model from a table, with texts and images in it or without."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from echelon.cli.launching import share_devices
+from echelon.cli.options import (
+    AsJson,
+    Backbone,
+    Classes,
+    Data,
+    Decision,
+    Device,
+    Devices,
+    Drop,
+    Frozen,
+    Group,
+    ImageColumn,
+    ImageFolder,
+    MaxEpochs,
+    OnBroken,
+    Target,
+    TextColumn,
+)
+from echelon.cli.reading import (
+    DataDescription,
+    backbone_options,
+    plain,
+    read_decision,
+    split_names,
+)
+from echelon.cli.writing import refuse_inputs, require_model_file, save_model
+from echelon.processes import is_first_process
+
+_CALIBRATION_SHARE = 0.1
+
+
+def fit(
+    data: Data,
+    target: Target,
+    out: Annotated[Path, typer.Option(help="The file to write the model to.")],
+    classes: Classes = None,
+    drop: Drop = None,
+    weight: Annotated[
+        str | None, typer.Option(help="The column that holds the weights of the rows.")
+    ] = None,
+    group: Group = None,
+    method: Annotated[
+        str,
+        typer.Option(help="The method of ordinal regression, a name that `echelon methods` lists."),
+    ] = "corn",
+    backbone: Backbone = None,
+    frozen: Frozen = False,
+    text: TextColumn = None,
+    image: ImageColumn = None,
+    image_folder: ImageFolder = None,
+    on_broken: OnBroken = "raise",
+    recipe: Annotated[
+        str, typer.Option(help="The named set of training choices: default or paper.")
+    ] = "default",
+    decision: Decision = None,
+    class_weight: Annotated[
+        str | None,
+        typer.Option(help="How much the classes count: balanced lets every class count alike."),
+    ] = None,
+    calibrate: Annotated[
+        str | None,
+        typer.Option(
+            help="How to mend the probabilities on a tenth of the rows, which are kept for that: "
+            "temperature or isotonic."
+        ),
+    ] = None,
+    conformal: Annotated[
+        float | None,
+        typer.Option(help="The share of the rows to keep for prediction intervals, such as 0.15."),
+    ] = None,
+    max_epochs: MaxEpochs = None,
+    seed: Annotated[int, typer.Option(help="The seed of everything that is random.")] = 0,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Keep checkpoints, and go on from one that is there."),
+    ] = False,
+    device: Device = "auto",
+    devices: Devices = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fit a model on a table, with texts and images in it or without.
+
+    Texts, images and the other columns have a network each: --backbone names one, the others are
+    mlp, lstm and resnet.
+
+    Example: echelon fit wine.csv --target quality --out wine.echelon
+
+    Example: echelon fit reviews.csv --target Rating --text Review --backbone lstm --out m.echelon
+    """
+    require_model_file(out, data, image_folder, decision)
+    share_devices(devices)
+    from echelon.evaluation.calibration import require_kind
+    from echelon.models.network import OrdinalClassifier
+    from echelon.training.devices import check_device
+
+    check_device(device)
+    if calibrate is not None:
+        require_kind(calibrate)
+    described = DataDescription(
+        data, target, split_names(classes), split_names(drop), weight, group, text, image,
+        image_folder, on_broken,
+    )  # fmt: skip
+    table = described.table()
+    refuse_inputs(out, described.images(table))
+    rows = described.labelled(table)
+    kept = {"calibrate": _CALIBRATION_SHARE if calibrate else None, "conformal": conformal}
+    shares = {name: share for name, share in kept.items() if share is not None}
+    *masks, rest = rows.held_out([*shares.values()], seed, text=text, image=described.image_column)
+    checkpoints = out.with_name(f"{out.name}.checkpoints")
+    model = OrdinalClassifier(
+        method=method,
+        backbone=backbone,
+        backbone_options=backbone_options(backbone, frozen),
+        text=text,
+        image=described.image_column,
+        classes=rows.classes,
+        recipe=recipe,
+        decision=read_decision(decision),
+        class_weight=class_weight,
+        max_epochs=max_epochs,
+        random_state=seed,
+        device=device,
+        checkpoint_dir=checkpoints if resume else None,
+        verbose=0 if as_json or not is_first_process() else 1,
+    )
+    own = rows.select(rest)
+    model.fit(own.features, own.labels, sample_weight=own.weights, groups=own.groups)
+    held = {name: rows.select(mask) for name, mask in zip(shares, masks, strict=True)}
+    for name, some in held.items():
+        if name == "calibrate":
+            model.calibrate(some.features, some.labels, kind=calibrate, sample_weight=some.weights)  # type: ignore[arg-type]
+        else:
+            model.conformalize(some.features, some.labels, sample_weight=some.weights)
+    if is_first_process():
+        save_model(model, out, checkpoints if checkpoints.is_dir() else None)
+        if resume:
+            _remove_checkpoints(checkpoints)
+    _show(
+        {
+            "model": str(out),
+            "rows": len(rows),
+            "skipped": rows.skipped,
+            "classes": model.classes_.tolist(),
+            "best_epoch": model.best_epoch_,
+            "history": model.history_,
+            "held_out": {name: len(some) for name, some in held.items()},
+            "calibration": model.calibration_summary_,
+        },
+        as_json,
+    )
+
+
+def _show(summary: Mapping[str, Any], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(summary))
+        return
+    print(
+        f"wrote {summary['model']}: {summary['rows']:,} rows, classes {plain(summary['classes'])}"
+    )
+    if summary["skipped"]:
+        print(f"  {summary['skipped']:,} rows left out, as their images cannot be read")
+    if summary["calibration"] is not None:
+        before, after = (summary["calibration"][when] for when in ("before", "after"))
+        for name, value in before.items():
+            print(f"  {name} before calibration {value:.4f}, after {after[name]:.4f}")
+    if "conformal" in summary["held_out"]:
+        print(f"  {summary['held_out']['conformal']:,} rows kept for prediction intervals")
+
+
+def _remove_checkpoints(folder: Path) -> None:
+    """Remove what --resume kept, once the model is written."""
+    for place in (folder / "refit", folder):
+        (place / "checkpoint.safetensors").unlink(missing_ok=True)
+        if place.is_dir() and not any(place.iterdir()):
+            place.rmdir()
