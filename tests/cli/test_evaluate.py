@@ -27,3 +27,10 @@ def test_fit_evaluate_predict(folder: Path) -> None:
         ]  # fmt: skip
         np.testing.assert_allclose(predictions.iloc[:, 1:].sum(axis=1), 1, atol=1e-4)
     assert not list(folder.glob(".*partial"))
+
+
+def test_a_model_without_a_method_goes_by_its_name(folder: Path) -> None:
+    arguments = ("--target", "stars", "--model", "cumulative_link", "--out", "m")
+    run("fit", "table.csv", *arguments)
+    run("evaluate", "m", "table.csv", "--target", "stars", "--out", "run")
+    assert read_run("run").config.method == "cumulative_link"

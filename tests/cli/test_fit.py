@@ -115,3 +115,69 @@ def test_a_class_may_be_named_na(folder: Path) -> None:
         CliRunner().invoke(
             app, ["fit", "na.csv", *arguments[:3], "mid,hi", "--out", "n"], catch_exceptions=False
         )
+
+
+# ---- models --------------------------------------------------------------------------------------
+
+
+def test_a_model_that_is_no_network(folder: Path) -> None:
+    arguments = ("--target", "stars", "--drop", "grade", "--weight", "weight", "--json")
+    shown = run(
+        "fit", "table.csv", *arguments, "--model", "cumulative_link:link=probit", "--out", "m",
+        "--decision", "mode", "--class-weight", "balanced", "--calibrate", "isotonic",
+        "--conformal", "0.2",
+    )  # fmt: skip
+    assert json.loads(shown)["kind"] == "cumulative_link"
+    assert json.loads(shown)["best_epoch"] is None
+    model = echelon.load("m")
+    assert (model.link, model.decision, model.class_weight) == ("probit", "mode", "balanced")
+    run("predict", "m", "table.csv", "--out", "p.csv")
+    assert list(pd.read_csv("p.csv"))[:3] == ["prediction", "lower", "upper"]
+    scores = json.loads(run("evaluate", "m", "table.csv", "--target", "stars", "--json"))
+    assert scores["metrics"]["mae"] < 0.6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--recipe", "paper"), "the model cumulative_link has no --recipe; of the options"),
+        (("--recipe", "default"), "has no --recipe"),
+        (("--method", "corn"), "has no --method"),
+        (("--backbone", "mlp"), "has no --backbone"),
+        (("--text", "kind"), "has no --text"),
+        (("--max-epochs", "3"), "has no --max-epochs"),
+        (("--device", "cpu"), "it has --decision, --class-weight: leave out --device"),
+        (("--devices", "1"), "has no --devices"),
+        (("--resume",), "has no --resume"),
+        (
+            ("--model", "cumulative_link:depth=3"),
+            "has no option 'depth=3'; its options are: class_weight",
+        ),
+        (("--model", "reduction"), "must be one that can be saved, which reduction cannot"),
+        (("--model", "corn"), "--model must be one of network, cumulative_link"),
+    ],
+)
+def test_options_of_other_models_are_refused(folder: Path, arguments, message: str) -> None:
+    given = ("--target", "stars", "--model", "cumulative_link", "--out", "m", *arguments)
+    result = CliRunner().invoke(app, ["fit", "table.csv", *given])
+    assert isinstance(result.exception, ValueError)
+    assert message in str(result.exception)
+    assert not Path("m").exists()
+
+
+def test_the_network_is_what_it_was_without_a_word(folder: Path) -> None:
+    """Options that are not given are those of the model itself."""
+    run(
+        "fit",
+        "table.csv",
+        "--target",
+        "stars",
+        "--out",
+        "m",
+        "--max-epochs",
+        "1",
+        "--device",
+        "cpu",
+    )
+    model = echelon.load("m")
+    assert (model.kind, model.method, model.recipe) == ("network", "corn", "default")

@@ -116,7 +116,7 @@ def test_wrong_outputs_are_refused_before_any_work(
     Path("costs.csv").write_text("0,1,2\n1,0,1\n2,1,0\n")
     Path("inner").mkdir()
     Path("inner", "file").touch()
-    monkeypatch.setattr("echelon.data.tables.read_table", lambda *_, **__: pytest.fail("worked"))
+    monkeypatch.setattr("echelon.data.files.read_table", lambda *_, **__: pytest.fail("worked"))
     before = contents(folder)
     code, out, errors = command(*arguments)
     assert (code, out, errors.count("\n")) == (2, "", 1), errors

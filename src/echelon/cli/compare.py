@@ -22,6 +22,7 @@ from echelon.cli.options import (
     ImageColumn,
     ImageFolder,
     MaxEpochs,
+    Recipe,
     RunsFolder,
     Seeds,
     TextColumn,
@@ -71,9 +72,7 @@ def compare(
     text: TextColumn = None,
     image: ImageColumn = None,
     image_folder: ImageFolder = None,
-    recipe: Annotated[
-        str, typer.Option(help="The named set of training choices: default or paper.")
-    ] = "default",
+    recipe: Recipe = "default",
     max_epochs: MaxEpochs = None,
     device: Device = "auto",
     workers: Workers = None,

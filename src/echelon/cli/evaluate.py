@@ -55,7 +55,7 @@ def evaluate(
     if out is not None:
         config = RunConfig(
             command="evaluate",
-            method=fitted.method,
+            method=getattr(fitted, "method", fitted.kind),  # as `compare` names it
             data=str(data),
             classes=fitted.classes_.tolist(),
             rows={"test": len(frame), **({"skipped": skipped} if skipped else {})},

@@ -23,8 +23,10 @@ from echelon.cli.options import (
     ImageFolder,
     MaxEpochs,
     OnBroken,
+    Recipe,
     Target,
     TextColumn,
+    model_to_fit,
 )
 from echelon.cli.reading import (
     DataDescription,
@@ -36,6 +38,7 @@ from echelon.cli.reading import (
 from echelon.cli.writing import refuse_inputs, require_model_file, save_model
 from echelon.processes import is_first_process
 
+DEFAULT_MODEL = "network"
 _CALIBRATION_SHARE = 0.1
 
 
@@ -49,19 +52,28 @@ def fit(
         str | None, typer.Option(help="The column that holds the weights of the rows.")
     ] = None,
     group: Group = None,
-    method: Annotated[
+    model: Annotated[
         str,
-        typer.Option(help="The method of ordinal regression, a name that `echelon methods` lists."),
-    ] = "corn",
+        typer.Option(
+            callback=model_to_fit,
+            help="The model to fit, a name that `echelon methods` lists. Options of its own stand "
+            "after colons, as in cumulative_link:link=probit.",
+        ),
+    ] = DEFAULT_MODEL,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            show_default="corn",
+            help="The method that trains a network, a name that `echelon methods` lists.",
+        ),
+    ] = None,
     backbone: Backbone = None,
     frozen: Frozen = False,
     text: TextColumn = None,
     image: ImageColumn = None,
     image_folder: ImageFolder = None,
     on_broken: OnBroken = "raise",
-    recipe: Annotated[
-        str, typer.Option(help="The named set of training choices: default or paper.")
-    ] = "default",
+    recipe: Recipe = None,
     decision: Decision = None,
     class_weight: Annotated[
         str | None,
@@ -84,26 +96,28 @@ def fit(
         bool,
         typer.Option("--resume", help="Keep checkpoints, and go on from one that is there."),
     ] = False,
-    device: Device = "auto",
+    device: Device = None,
     devices: Devices = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit a model on a table, with texts and images in it or without.
 
-    Texts, images and the other columns have a network each: --backbone names one, the others are
-    mlp, lstm and resnet.
+    The model `network` reads texts, images and the other columns with a network each: --backbone
+    names one, the others are mlp, lstm and resnet.
 
     Example: echelon fit wine.csv --target quality --out wine.echelon
+
+    Example: echelon fit wine.csv --target quality --model cumulative_link --out wine.echelon
 
     Example: echelon fit reviews.csv --target Rating --text Review --backbone lstm --out m.echelon
     """
     require_model_file(out, data, image_folder, decision)
     share_devices(devices)
     from echelon.evaluation.calibration import require_kind
-    from echelon.models.network import OrdinalClassifier
     from echelon.training.devices import check_device
 
-    check_device(device)
+    if device is not None:
+        check_device(device)
     if calibrate is not None:
         require_kind(calibrate)
     described = DataDescription(
@@ -117,47 +131,74 @@ def fit(
     shares = {name: share for name, share in kept.items() if share is not None}
     *masks, rest = rows.held_out([*shares.values()], seed, text=text, image=described.image_column)
     checkpoints = out.with_name(f"{out.name}.checkpoints")
-    model = OrdinalClassifier(
-        method=method,
-        backbone=backbone,
-        backbone_options=backbone_options(backbone, frozen),
-        text=text,
-        image=described.image_column,
+    fitted = _make_model(
+        model,
+        {
+            "--method": ("method", method),
+            "--backbone": ("backbone", backbone),
+            "--frozen": ("backbone_options", backbone_options(backbone, frozen)),
+            "--text": ("text", text),
+            "--image": ("image", described.image_column),
+            "--recipe": ("recipe", recipe),
+            "--decision": ("decision", read_decision(decision)),
+            "--class-weight": ("class_weight", class_weight),
+            "--max-epochs": ("max_epochs", max_epochs),
+            "--resume": ("checkpoint_dir", checkpoints if resume else None),
+            "--device": ("device", device),
+            # Each of the processes has a device, so it is a matter of the same parameter.
+            "--devices": ("device", None if devices is None else device or "auto"),
+        },
         classes=rows.classes,
-        recipe=recipe,
-        decision=read_decision(decision),
-        class_weight=class_weight,
-        max_epochs=max_epochs,
         random_state=seed,
-        device=device,
-        checkpoint_dir=checkpoints if resume else None,
         verbose=0 if as_json or not is_first_process() else 1,
     )
     own = rows.select(rest)
-    model.fit(own.features, own.labels, sample_weight=own.weights, groups=own.groups)
+    fitted.fit(own.features, own.labels, sample_weight=own.weights, groups=own.groups)
     held = {name: rows.select(mask) for name, mask in zip(shares, masks, strict=True)}
     for name, some in held.items():
         if name == "calibrate":
-            model.calibrate(some.features, some.labels, kind=calibrate, sample_weight=some.weights)  # type: ignore[arg-type]
+            fitted.calibrate(some.features, some.labels, kind=calibrate, sample_weight=some.weights)
         else:
-            model.conformalize(some.features, some.labels, sample_weight=some.weights)
+            fitted.conformalize(some.features, some.labels, sample_weight=some.weights)
     if is_first_process():
-        save_model(model, out, checkpoints if checkpoints.is_dir() else None)
+        save_model(fitted, out, checkpoints if checkpoints.is_dir() else None)
         if resume:
             _remove_checkpoints(checkpoints)
     _show(
         {
             "model": str(out),
+            "kind": fitted.kind,
             "rows": len(rows),
             "skipped": rows.skipped,
-            "classes": model.classes_.tolist(),
-            "best_epoch": model.best_epoch_,
-            "history": model.history_,
+            "classes": fitted.classes_.tolist(),
+            "best_epoch": fitted.outcome().get("best_epoch"),
+            "history": fitted.history_,
             "held_out": {name: len(some) for name, some in held.items()},
-            "calibration": model.calibration_summary_,
+            "calibration": fitted.calibration_summary_,
         },
         as_json,
     )
+
+
+def _make_model(spec: str, options: Mapping[str, tuple[str, Any]], **parameters: Any) -> Any:
+    """The unfitted model of a name, with the options that were given; it must have them all.
+
+    `options` has the name of a parameter and its value for each option; None is one not given.
+    """
+    from echelon.experiments.contestants import contestant_parameters, make_model
+    from echelon.models.table import model_class
+
+    name = spec.partition(":")[0]
+    known = model_class(name)().get_params(deep=False)
+    for option, (parameter, value) in options.items():
+        if value is not None and parameter not in known:
+            taken = [one for one, (own, _) in options.items() if own in known]
+            raise ValueError(
+                f"the model {name} has no {option}; of the options that not all models have it has "
+                f"{', '.join(taken) or 'none'}: leave out {option}, or choose another --model"
+            )
+    given = {parameter: value for parameter, value in options.values() if value is not None}
+    return make_model({**contestant_parameters(spec, {}), **given, **parameters})
 
 
 def _show(summary: Mapping[str, Any], as_json: bool) -> None:

@@ -21,6 +21,7 @@ from echelon.cli.evaluate import evaluate
 from echelon.cli.export import export
 from echelon.cli.fit import fit
 from echelon.cli.grid import grid
+from echelon.cli.info import info
 from echelon.cli.methods import methods
 from echelon.cli.predict import predict
 from echelon.cli.report import report
@@ -37,7 +38,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for _command in (fit, predict, evaluate, export, methods, compare, grid, report, reproduce):
+for _command in (
+    fit, predict, evaluate, export, info, methods, compare, grid, report, reproduce,
+):  # fmt: skip
     app.command()(_command)
 
 

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from echelon.models.table import MODELS
 from echelon.storage.regular import NotRegularError, require_regular
 
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
@@ -86,6 +87,20 @@ def known_treatment(on_broken: str) -> str:
     if on_broken not in ("raise", "skip"):
         raise ValueError(f"--on-broken must be raise or skip; got {on_broken!r}")
     return on_broken
+
+
+def model_to_fit(spec: str) -> str:
+    """The name of a model that can be saved, with its options after colons."""
+    name = spec.partition(":")[0]
+    saved = ", ".join(row.name for row in MODELS.values() if row.saves)
+    if name not in MODELS:
+        raise ValueError(f"--model must be one of {saved}; got {name!r}: see `echelon methods`")
+    if not MODELS[name].saves:
+        raise ValueError(
+            f"--model must be one that can be saved, which {name} cannot: take one of {saved}, or "
+            f"try it with `echelon compare --methods {name}`"
+        )
+    return spec
 
 
 # ---- which data ----------------------------------------------------------------------------------
@@ -177,7 +192,17 @@ MaxEpochs = Annotated[
     typer.Option(help="The most epochs to train for, instead of as many as the recipe says."),
 ]
 Device = Annotated[
-    str, typer.Option(help="The device to train on: auto, cpu, cuda, mps or another accelerator.")
+    str | None,
+    typer.Option(
+        show_default="auto",
+        help="The device to train on: auto, cpu, cuda, mps or another accelerator.",
+    ),
+]
+Recipe = Annotated[
+    str | None,
+    typer.Option(
+        show_default="default", help="The named set of training choices: default or paper."
+    ),
 ]
 
 # ---- where the work runs -------------------------------------------------------------------------
