@@ -44,6 +44,13 @@ def test_import_brings_in_nothing_heavy() -> None:
         ["evaluate", "no-such-model", "no-such-file.csv"],
         ["compare", "no-such-file.csv", "--target", "y", "--out", "runs"],
         ["report", "no-such-folder"],
+        ["info", "no-such-model"],
+        ["export", "no-such-model", "--onnx", "out.onnx"],
+        ["grid", "no-such-file.toml", "--out", "runs"],
+        ["reproduce", "fireman", "--data", "no-such-file.csv", "--out", "runs"],
+        ["fit", "README.md", "--target", "y", "--model", "no-such-model", "--out", "model"],
+        ["fit", "README.md", "--target", "y", "--out", "no-such-folder/model"],
+        ["predict", "README.md", "README.md", "--out", "README.xlsx"],
     ],
     ids=" ".join,
 )

@@ -8,6 +8,7 @@ import typer
 
 from echelon.cli.options import AsJson, Model
 from echelon.cli.writing import require_graph_file
+from echelon.models.table import MODELS
 
 
 def export(
@@ -22,5 +23,12 @@ def export(
     require_graph_file(onnx, model)
     from echelon.models.loading import load
 
-    load(model).export_onnx(onnx)
+    fitted = load(model)
+    if not MODELS[fitted.kind].exports:
+        exported = ", ".join(row.name for row in MODELS.values() if row.exports)
+        raise ValueError(
+            f"{model} is a model of the kind {fitted.kind}, of which there is no ONNX graph; those "
+            f"that can be exported are: {exported}"
+        )
+    fitted.export_onnx(onnx)
     print(json.dumps({"onnx": str(onnx)}) if as_json else f"wrote {onnx}")
