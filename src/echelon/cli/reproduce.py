@@ -6,63 +6,97 @@ from typing import Annotated
 
 import typer
 
-from echelon.cli.app import AsJson, Frozen, app
-from echelon.cli.comparisons import show_comparison
-from echelon.cli.launching import (
+from echelon.cli.launching import going_on, say_time, share_devices
+from echelon.cli.options import (
+    AsJson,
     Cluster,
     Devices,
     DryRun,
+    Frozen,
+    MaxEpochs,
+    Seeds,
     Threads,
     Workers,
-    going_on,
-    say_time,
-    share_devices,
+    existing_data,
+    existing_file,
+    existing_folder_of_images,
 )
 from echelon.cli.reading import backbone_options, split_names
+from echelon.cli.showing import show_comparison
 from echelon.cli.writing import require_folder
 from echelon.processes import is_first_process
 from echelon.storage.atomic import write_text
 
 
-@app.command()
 def reproduce(
     dataset: Annotated[
         str,
         typer.Argument(
-            help="fireman, coursera, tripadvisor, morph2, afad or aes; or, without any file, "
-            "reviews, discs or digits."
+            help="The experiment: fireman, coursera, tripadvisor, morph2, afad or aes; or reviews, "
+            "discs or digits, which need no file."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="The folder for runs, results and tables.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="The folder for runs, results and tables. Finished runs that it holds are kept."
+        ),
+    ],
     data: Annotated[
         Path | None,
-        typer.Option(help="The published partition, or one table; generated data without it."),
+        typer.Option(
+            callback=existing_data,
+            help="The published partition, or one table to divide. Without it, generated data "
+            "stand in.",
+        ),
     ] = None,
-    images: Annotated[Path | None, typer.Option(help="The folder of the images.")] = None,
+    images: Annotated[
+        Path | None,
+        typer.Option(
+            callback=existing_folder_of_images,
+            help="The folder that holds the images. Without it, that is the folder of the data.",
+        ),
+    ] = None,
     category: Annotated[
-        str | None, typer.Option(help="Of aes: nature, animals, urban or people.")
+        str | None,
+        typer.Option(help="The category of the data set aes: nature, animals, urban or people."),
     ] = None,
     backbone: Annotated[
-        str | None, typer.Option(help="Instead of the paper's network, such as hf:FOLDER.")
+        str | None,
+        typer.Option(help="The network to use instead of the paper's, such as hf:FOLDER."),
     ] = None,
     frozen: Frozen = False,
     recipe: Annotated[
         str | None,
-        typer.Option(help="paper (the default for fireman), or default: as echelon trains."),
+        typer.Option(
+            help="How to train: paper, as the paper does, or default, as echelon does. Without it, "
+            "that is paper for fireman and default for the others."
+        ),
     ] = None,
     batches: Annotated[
         str,
-        typer.Option(help="For the recipe paper: published (fixed, class-balanced) or shuffled."),
+        typer.Option(
+            help="The batches of the recipe paper: published, which are fixed and class-balanced, "
+            "or shuffled."
+        ),
     ] = "published",
     methods: Annotated[
-        str | None, typer.Option(help="With commas; the paper's six without it.")
+        str | None,
+        typer.Option(
+            help="What to compare, with commas between the names that `echelon methods` lists. "
+            "Without it, that is what the paper compares."
+        ),
     ] = None,
-    seeds: Annotated[int, typer.Option(help="How many runs of each method.")] = 5,
+    seeds: Seeds = 5,
     search: Annotated[
         Path | None,
-        typer.Option(help="A TOML file with a grid to choose settings from; else the paper's."),
+        typer.Option(
+            callback=existing_file,
+            help="A TOML file with a grid to choose the settings from. Without it, they are the "
+            "paper's.",
+        ),
     ] = None,
-    max_epochs: Annotated[int | None, typer.Option(help="Instead of the recipe's.")] = None,
+    max_epochs: MaxEpochs = None,
     workers: Workers = None,
     threads: Threads = 1,
     cluster: Cluster = None,
@@ -76,6 +110,8 @@ def reproduce(
 
     Example: echelon reproduce fireman --recipe default --out fireman
     """
+    if not dry_run:
+        require_folder(out)
     share_devices(devices)
     from echelon.experiments import Executor, Search
     from echelon.paper.experiments import MAIN_METHODS, METHODS, Experiment
@@ -92,8 +128,6 @@ def reproduce(
         recipe=recipe or ("paper" if is_fireman else "default"), batches=batches, methods=names,
         seeds=seeds, search=grid, max_epochs=max_epochs, threads=threads,
     )  # fmt: skip
-    if not dry_run:
-        require_folder(out)
     task = experiment.task()
     searched = experiment.search
     jobs = experiment.jobs(task) + ([] if searched is None else searched.jobs(task, threads))
