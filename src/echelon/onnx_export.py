@@ -3,9 +3,9 @@
 Every column is an input of its own: numbers are a vector of doubles (NaN where missing), dates one
 of days since 1970-01-01, categories one of strings (empty where missing), spelled as the model
 names them (see :mod:`echelon.data.cells`), so that nothing of their preprocessing is needed
-outside. A text is its token ids (rows, tokens), -1 behind the end, and an image its pixels (rows, 3,
-h, w), whole numbers 0..255. The written file is checked against the model before it takes its
-place.
+outside. A text is its token ids (rows, tokens), -1 behind the end, and an image its pixels
+(rows, 3, h, w), whole numbers 0..255. The written file is checked against the model before it takes
+its place.
 """
 
 import os

@@ -46,7 +46,8 @@ MICROSECONDS_A_DAY = 86_400_000_000
 _LONGEST_NUMBER = 400  # characters; no column of numbers has longer ones
 _REFUSED: tuple[tuple[tuple[type, ...], str], ...] = (
     ((dict,), "structs"),
-    ((list, tuple, set, frozenset, np.ndarray), "lists"),
+    ((np.ndarray,), "lists or arrays (for images, name it as the image column)"),
+    ((list, tuple, set, frozenset), "lists"),
     ((bytes, bytearray, memoryview), "bytes"),
     ((dt.timedelta, np.timedelta64), "durations"),
     ((complex, np.complexfloating), "complex numbers (Complex data not supported)"),

@@ -271,7 +271,7 @@ def _fireman_frame(path: Path) -> pd.DataFrame:
     lowest = ranks.min() if len(ranks) else 0
     if not np.array_equal(ranks, ranks.astype(np.int64)) or lowest not in (0, 1):
         raise ValueError(f"{path}: response must be integers from 0 or 1 on; got {ranks[:5]}")
-    ranked: pd.DataFrame = frame.assign(response=ranks.astype(np.int64) - lowest)
+    ranked: pd.DataFrame = frame.assign(response=ranks.astype(np.int64) - int(lowest))
     return ranked
 
 
