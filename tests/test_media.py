@@ -325,7 +325,7 @@ def test_what_is_refused(mixed, options, message: str) -> None:
     frame, ranks = mixed
     if "image" not in options:  # pixels are no category
         with pytest.raises(
-            ValueError, match="column 'picture' holds .* name it as the image column"
+            ValueError, match=r"column 'picture' holds .* name it as the image column"
         ):
             OrdinalClassifier(**QUICK).fit(frame, ranks)
         frame = frame.drop(columns="picture")

@@ -59,8 +59,6 @@ from echelon.training.progress import epoch_bar
 from echelon.training.randomness import RandomStream
 from echelon.training.recipes import Settings, make_settings
 
-_EXACT_ROWS = 4096  # of a table, up to which predictions are computed in float64
-
 
 class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Ordinal regression with a neural network on tables, texts and images.
@@ -384,9 +382,9 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
             inputs = self.readers_.inputs(table, cast(TableEncoder, network.encoder))
             yield self._predicted(network, inputs)
             return
-        if len(table) <= _EXACT_ROWS:
-            # In float32 the rounding of a row depends on how many are multiplied with it.
-            network = copy.deepcopy(network).double()
+        # In float32 the rounding of a row depends on how many are multiplied with it, and moves
+        # probabilities by more than 1e-6.
+        network = copy.deepcopy(network).double()
         like = next(network.head.parameters())
         for numbers, codes in table.chunks(CHUNK):
             features = network.encoder(numbers.to(like.device), codes.to(like.device))
