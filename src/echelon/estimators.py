@@ -48,7 +48,6 @@ from echelon.training.devices import make_fabric
 from echelon.training.loop import predict_curve, train
 from echelon.training.network import OrdinalNetwork
 from echelon.training.preparation import (
-    CHUNK,
     Readers,
     make_network,
     precomputed,
@@ -58,6 +57,8 @@ from echelon.training.preparation import (
 from echelon.training.progress import epoch_bar
 from echelon.training.randomness import RandomStream
 from echelon.training.recipes import Settings, make_settings
+
+_PREDICT_ROWS = 2048  # of a table at once: what the layers give in float64 then stays in the cache
 
 
 class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -386,7 +387,7 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
         # probabilities by more than 1e-6.
         network = copy.deepcopy(network).double()
         like = next(network.head.parameters())
-        for numbers, codes in table.chunks(CHUNK):
+        for numbers, codes in table.chunks(_PREDICT_ROWS):
             features = network.encoder(numbers.to(like.device), codes.to(like.device))
             yield network.curve(network(features.to(like.dtype)))
 

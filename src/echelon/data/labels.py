@@ -174,6 +174,8 @@ def written_labels(labels: "pd.Series[Any]") -> "pd.Series[Any]":
     >>> written_labels(pd.Series([0.1234567891, 0.1234567892])).tolist()
     ['0.1234567891', '0.1234567892']
     """
+    if labels.dtype.kind in "biu":
+        return labels
     return labels.astype(object).map(
         lambda label: repr(float(label)) if isinstance(label, (float, np.floating)) else label,
         na_action="ignore",
