@@ -323,7 +323,11 @@ def test_cross_validation_on_texts(mixed) -> None:
 )
 def test_what_is_refused(mixed, options, message: str) -> None:
     frame, ranks = mixed
-    if "image" not in options:
+    if "image" not in options:  # pixels are no category
+        with pytest.raises(
+            ValueError, match=r"column 'picture' holds .* name it as the image column"
+        ):
+            OrdinalClassifier(**QUICK).fit(frame, ranks)
         frame = frame.drop(columns="picture")
     with pytest.raises(ValueError, match=message):
         OrdinalClassifier(**QUICK, **options).fit(frame, ranks)

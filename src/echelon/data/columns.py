@@ -244,12 +244,13 @@ def _kind_of_dtype(dtype: Any, name: str) -> Kind | None:
 def _cells(column: "pd.Series[Any]") -> NDArray[Any]:
     """Cells as objects, (n,), none of a type that has no meaning."""
     cells = column.to_numpy(dtype=object)
-    refuse_types(set(map(type, cells)), str(column.name))
+    if not _all_texts(cells):
+        refuse_types(set(map(type, cells)), str(column.name))
     return cells
 
 
 def _all_texts(cells: NDArray[Any]) -> bool:
-    return set(map(type, cells)) == {str}
+    return pd.api.types.infer_dtype(cells, skipna=False) == "string"
 
 
 # ---- reading -------------------------------------------------------------------------------------

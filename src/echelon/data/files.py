@@ -95,7 +95,7 @@ def _heading(path: Path) -> str:
 def _csv_chunks(path: Path, rows: int, compact: bool) -> Iterator[pd.DataFrame]:
     try:
         with _opened(path) as stream:
-            records = (record for record in csv.reader(stream, strict=True) if record)
+            records = filter(None, csv.reader(stream, strict=True))  # without blank lines
             names = _header(path, next(records, None))
             start = 0
             while True:
@@ -150,7 +150,7 @@ def _columns(
             some = list(islice(records, min(_ROWS_AT_ONCE, rows - taken)))
             if not some:
                 break
-            if any(len(record) != len(names) for record in some):
+            if set(map(len, some)) != {len(names)}:
                 _refuse_ragged(path, some, names, start + taken)
             for part, cells in zip(parts, zip(*some, strict=True), strict=True):
                 part.append(np.array(cells, dtype=object))

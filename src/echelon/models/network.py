@@ -25,7 +25,7 @@ from echelon.methods import method as make_method
 from echelon.models.base import CurveClassifier, Decision, check_decision
 from echelon.models.document import Described, require_scores, typed
 from echelon.models.features import read_places
-from echelon.networks.assembly import CHUNK, Readers, make_network, read_schema
+from echelon.networks.assembly import Readers, make_network, read_schema
 from echelon.networks.network import OrdinalNetwork
 from echelon.networks.prediction import precomputed, predict_curve, worker_count
 from echelon.networks.randomness import RandomStream
@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # a model is loaded, predicts and is exported without the tra
     from echelon.training.batches import EncodedRows
     from echelon.training.recipes import Settings
 
-_EXACT_ROWS = 4096  # of a table, up to which predictions are computed in float64
+_PREDICT_ROWS = 2048  # of a table at once: what the layers give in float64 then stays in the cache
 
 
 class OrdinalClassifier(CurveClassifier):
@@ -316,17 +316,17 @@ class OrdinalClassifier(CurveClassifier):
 
     @torch.no_grad()
     def curves_of_rows(self, table: RawTable) -> Iterator[RankCurve]:
-        """The curves of rows; of a small table in float64."""
+        """The curves of rows; those of a table in float64."""
         network = self.network_.eval()
         inputs = None if table.is_plain else self.readers_.inputs(table, self._encoder)
         if isinstance(inputs, Inputs):
             yield predict_curve(network, inputs, worker_count(inputs, self.workers))
             return
-        if len(table) <= _EXACT_ROWS:
-            # In float32 the rounding of a row depends on how many are multiplied with it.
-            network = copy.deepcopy(network).double()
+        # In float32 the rounding of a row depends on how many are multiplied with it, and moves
+        # probabilities by more than 1e-6.
+        network = copy.deepcopy(network).double()
         like = next(network.head.parameters())
-        for numbers, codes in table.chunks(CHUNK):
+        for numbers, codes in table.chunks(_PREDICT_ROWS):
             cells = {TABLE: (numbers.to(like.device), codes.to(like.device))}
             yield network.curve(network(cells))
 
