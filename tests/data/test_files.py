@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from echelon.data.files import read_chunks, read_table, typed_table
+from echelon.data.files import _header, read_chunks, read_table, typed_table
 
 
 def test_files(tmp_path: Path) -> None:
@@ -132,10 +132,8 @@ def test_a_folder_of_images(tmp_path) -> None:
         read_table(tmp_path)
 
 
-def test_a_header_of_very_many_names_is_read_at_once(tmp_path: Path) -> None:
+def test_a_header_of_very_many_names_is_checked_at_once() -> None:
     names = [f"c{i}" for i in range(50_000)]
-    (tmp_path / "a.csv").write_text(",".join(names) + "\n")
     began = time.process_time()
-    with pytest.raises(ValueError, match="has a header but no rows"):
-        read_table(tmp_path / "a.csv")
-    assert time.process_time() - began < 5
+    assert _header(Path("a.csv"), names) == names
+    assert time.process_time() - began < 2
