@@ -33,7 +33,7 @@ import echelon
 from echelon.backbones import PaperMLP, make_backbone
 from echelon.data import make_friedman
 from echelon.data.tables import TableEncoder, TableSchema
-from echelon.training.loop import Rows, train
+from echelon.training.loop import EncodedRows, train
 from echelon.training.network import OrdinalNetwork
 from echelon.training.recipes import make_settings
 from page import environment_line, write_results, write_section
@@ -142,7 +142,7 @@ def with_echelon(features: Tensor, ranks: Tensor, batch_size: int) -> None:
         "paper", "corn", "paper", ROWS, {"max_epochs": 1, "batch_size": batch_size}
     )
     fabric = Fabric(accelerator="cpu", devices=1)
-    train(network, Rows(features, ranks), None, settings, seed=0, fabric=fabric)
+    train(network, EncodedRows(features, ranks), None, settings, seed=0, fabric=fabric)
 
 
 def bare_loop(features: Tensor, ranks: Tensor, batch_size: int) -> None:
@@ -229,7 +229,7 @@ def time_recipe(
     schema = TableSchema.of(data[0])
     encoder = TableEncoder.of(schema.read(data[0]), schema, scaling=settings.scaling)
     rows, validation = (
-        Rows(
+        EncodedRows(
             encoder(
                 torch.from_numpy(schema.read(features).numbers),
                 torch.zeros(len(ranks), 0, dtype=torch.int64),

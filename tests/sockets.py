@@ -1,5 +1,6 @@
-"""Which addresses this machine listens on, for tests that nothing is open to others."""
+"""Which addresses the processes of a test listen on, for tests that nothing is open to others."""
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,14 +9,36 @@ from pathlib import Path
 _LISTENING = "0A"
 
 
+def _family() -> set[str]:
+    """The numbers of this process and of all that come from it."""
+    parents = {}
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[place.parent.name] = place.read_text().rpartition(")")[2].split()[1]
+        except OSError:
+            continue
+    found, more = set(), {str(os.getpid())}
+    while more:
+        found |= more
+        more = {child for child, parent in parents.items() if parent in more} - found
+    return found
+
+
 def _now() -> set[str]:
-    found = set()
+    sockets = {}
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
             fields = line.split()
             if fields[3] == _LISTENING:
-                found.add(fields[1])
-    return found
+                sockets[f"socket:[{fields[9]}]"] = fields[1]
+    found = set()
+    for process in _family():
+        for opened in Path(f"/proc/{process}/fd").glob("*"):
+            try:
+                found.add(sockets.get(os.readlink(opened), ""))
+            except OSError:
+                continue
+    return found - {""}
 
 
 @contextmanager
@@ -39,6 +62,6 @@ def listening() -> Iterator[set[str]]:
 def is_loopback(address: str) -> bool:
     """Whether only this machine can reach an address."""
     place = address.partition(":")[0]
-    return place.endswith("7F") if len(place) == 8 else place in (
-        "00000000000000000000000001000000", "0000000000000000FFFF00000100007F",
-    )  # fmt: skip
+    if len(place) == 8:
+        return place.endswith("7F")
+    return place in ("00000000000000000000000001000000", "0000000000000000FFFF00000100007F")

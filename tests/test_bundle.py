@@ -25,8 +25,7 @@ from hypothesis import strategies as st
 import echelon
 from echelon import OrdinalClassifier
 from echelon.data import make_friedman
-from echelon.storage.bundle import read_bundle, sealed
-from echelon.training.checkpoints import write_atomically
+from echelon.storage.bundle import read_bundle, write_bundle
 from tests.media import mixed_table, save_tiny_encoder
 
 QUICK = {"max_epochs": 2, "random_state": 0, "device": "cpu"}
@@ -117,20 +116,26 @@ def rewrite(saved: Path, path: Path, change) -> None:
     """An edited document with a checksum that fits, as a hostile author would write it."""
     found = read_bundle(saved, "echelon_model")
     change(found.document, found.tensors)
-    write_atomically(path, found.tensors, "echelon_model", sealed(found.tensors, found.document))
+    write_bundle(path, found.tensors, "echelon_model", found.document)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda d, t: d.update(format=99, echelon="9.9"), "echelon 9.9 in format 99.*newer"),
-        (lambda d, t: d["settings"].update(backbone="os.system"), "backbone must be one of"),
+        (
+            lambda d, t: d["model"]["settings"].update(backbone="os.system"),
+            "backbone must be one of",
+        ),
         (lambda d, t: d["parameters"].update(method="__import__"), "method must be one of"),
         (lambda d, t: d.pop("schema"), "does not describe a model"),
         (lambda d, t: d.update(classes=["lo"]), "does not describe a model"),
-        (lambda d, t: d["settings"].update(surprise=1), "does not describe a model"),
-        (lambda d, t: t.pop("head.weight"), "does not describe a model"),
-        (lambda d, t: t.update({"head.weight": torch.zeros(9, 9)}), "does not describe a model"),
+        (lambda d, t: d["model"]["settings"].update(surprise=1), "does not describe a model"),
+        (lambda d, t: t.pop("model.head.weight"), "does not describe a model"),
+        (
+            lambda d, t: t.update({"model.head.weight": torch.zeros(9, 9)}),
+            "does not describe a model",
+        ),
     ],
 )
 def test_hostile_documents(saved: Path, tmp_path: Path, change, message: str) -> None:
@@ -316,23 +321,23 @@ def _rows_of(model: OrdinalClassifier) -> tuple[pd.DataFrame, np.ndarray]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d, t: t["head.weight"].fill_(math.nan), "'head.weight' holds what is no number"),
-        (lambda d, t: t["backbone.0.bias"].fill_(math.inf), "holds what is no number"),
-        (lambda d, t: t["encoder.centre"].fill_(math.nan), "holds what is no number"),
-        (lambda d, t: t["encoder.reach"].fill_(math.nan), "holds what is no number"),
-        (lambda d, t: t["encoder.kept"].fill_(99), "keeps columns that are not there"),
-        (lambda d, t: t.update({"encoder.kept": torch.zeros(4)}), "which columns it keeps"),
-        (lambda d, t: t.update({"head.bias": t["head.bias"].long()}), "must be torch.float32"),
+        (lambda d, t: t["model.head.weight"].fill_(math.nan), "'head.weight' holds what is no number"),
+        (lambda d, t: t["model.backbone.0.bias"].fill_(math.inf), "holds what is no number"),
+        (lambda d, t: t["model.encoder.centre"].fill_(math.nan), "holds what is no number"),
+        (lambda d, t: t["model.encoder.reach"].fill_(math.nan), "holds what is no number"),
+        (lambda d, t: t["model.encoder.kept"].fill_(99), "keeps columns that are not there"),
+        (lambda d, t: t.update({"model.encoder.kept": torch.zeros(4)}), "which columns it keeps"),
+        (lambda d, t: t.update({"model.head.bias": t["model.head.bias"].long()}), "must be torch.float32"),
         (lambda d, t: t.update(more=torch.zeros(1)), "no place for the tensor 'more'"),
         (lambda d, t: d.update(classes=["lo", "lo", "hi"]), "each of them once"),
         (lambda d, t: d.update(classes=["lo", ["mid"], "hi"]), "must all be of the kind"),
         (lambda d, t: d.update(cutpoints=[1.0]), "must have 2 cut-points"),
         (lambda d, t: d["schema"]["columns"].append(d["schema"]["columns"][0]), "of their own"),
-        (lambda d, t: d["settings"].update(decision="guess"), "decision must be one of"),
-        (lambda d, t: d["settings"].update(backbone={"text": "lstm"}), "and no such column"),
-        (lambda d, t: d["training"].update(history=[3]), "must be of type dict"),
+        (lambda d, t: d["model"]["settings"].update(decision="guess"), "decision must be one of"),
+        (lambda d, t: d["model"]["settings"].update(backbone={"text": "lstm"}), "and no such column"),
+        (lambda d, t: d["model"].update(history=[3]), "must be of type dict"),
         (lambda d, t: d.update(calibration={"before": {"x": "y"}}), "scores must be numbers"),
-        (lambda d, t: d.update(settings=[]), "settings must be of type dict"),
+        (lambda d, t: d["model"].update(settings=[]), "settings must be of type dict"),
     ],
 )  # fmt: skip
 def test_forged_content_is_refused(saved: Path, tmp_path: Path, change, message: str) -> None:
@@ -351,7 +356,9 @@ def test_forged_content_is_refused(saved: Path, tmp_path: Path, change, message:
 )  # fmt: skip
 def test_no_more_is_allocated_than_the_file_holds(saved: Path, tmp_path: Path, options) -> None:
     """A small file that describes a large network is refused before the network is made."""
-    rewrite(saved, tmp_path / "m", lambda d, t: d["settings"].update(backbone_options=options))
+    rewrite(
+        saved, tmp_path / "m", lambda d, t: d["model"]["settings"].update(backbone_options=options)
+    )
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.monotonic()
     with pytest.raises(ValueError, match="does not describe a model"):
@@ -389,21 +396,21 @@ def media_models(tmp_path_factory) -> dict[str, Path]:
 
 
 def _image(**options):
-    return lambda d, t: d["settings"]["backbone_options"]["image"].update(options)
+    return lambda d, t: d["model"]["settings"]["backbone_options"]["image"].update(options)
 
 
 def _network(name: str):
     part = "text" if name.startswith("hf:") else "image"
-    return lambda d, t: d["settings"]["backbone"].update({part: name})
+    return lambda d, t: d["model"]["settings"]["backbone"].update({part: name})
 
 
 def _config(**fields):
-    return lambda d, t: d["readers"]["config"].update(fields)
+    return lambda d, t: d["model"]["readers"]["config"].update(fields)
 
 
 def _no_config(d, t) -> None:
-    d["readers"]["config"] = None
-    d["settings"]["backbone"]["text"] = d["parameters"]["backbone"] = "hf:evil/model"
+    d["model"]["readers"]["config"] = None
+    d["model"]["settings"]["backbone"]["text"] = d["parameters"]["backbone"] = "hf:evil/model"
 
 
 HOSTILE = {  # what is changed, and what the error says
@@ -426,7 +433,7 @@ HOSTILE = {  # what is changed, and what the error says
         "tag": (_network("timm:resnet18.a1_in1k@hf-hub:evil"), "no network of that name"),
         "large": (_network("timm:vit_giant_patch14_224"), "does not describe a model"),
         "deep": (_image(layers=[60_000] * 4), "far larger than its weights"),
-        "size": (lambda d, t: d["readers"]["pictures"].update(crop=10**6, resize=10**6), "resize"),
+        "size": (lambda d, t: d["model"]["readers"]["pictures"].update(crop=10**6, resize=10**6), "resize"),
         "weights": (_image(weights="CANARY"), "loaded"),  # those of a fit, which are not needed
     },
     "text": {
@@ -445,9 +452,9 @@ HOSTILE = {  # what is changed, and what the error says
         "layers_": (_config(num_hidden_layers=900), "far larger than its weights"),
         "words": (_config(vocab_size=2**24), "far larger than its weights"),
         "nested": (_config(hidden_size={"a": 1}), "cannot have hidden_size"),
-        "tokenizer": (lambda d, t: d["readers"]["tokenizer"].update(document="{}"), "tokenizer"),
-        "tokens": (lambda d, t: d["readers"]["tokenizer"].update(document="evil/model"), "tokeni"),
-        "long": (lambda d, t: d["readers"]["tokenizer"].update(max_tokens=10**12), "max_tokens"),
+        "tokenizer": (lambda d, t: d["model"]["readers"]["tokenizer"].update(document="{}"), "tokenizer"),
+        "tokens": (lambda d, t: d["model"]["readers"]["tokenizer"].update(document="evil/model"), "tokeni"),
+        "long": (lambda d, t: d["model"]["readers"]["tokenizer"].update(max_tokens=10**12), "max_tokens"),
         "name": (_config(_name_or_path="evil/model"), "loaded"),  # says nothing, and is not read
         "hub": (_network("hf:evil/model"), "loaded"),  # only a fit would look for it
     },

@@ -131,7 +131,7 @@ def test_scikit_learns_relabelling_cannot_scramble_the_order(data) -> None:
 
 def test_decisions_need_no_retraining(data) -> None:
     model = OrdinalClassifier(**QUICK).fit(data.features, data.ranks)
-    curve = model.predict_curve(data.features)
+    curve = model.curve(data.features)
     for decision in ("median", "mean", "mode"):
         model.set_params(decision=decision)
         expected = curve.label(decision).numpy()
@@ -287,7 +287,7 @@ def test_wrong_parameters(data, change, message: str) -> None:
 
 def test_labels_of_validation_rows_need_the_rows(data) -> None:
     for given in ({"y_val": data.ranks}, {"X_val": data.features}):
-        with pytest.raises(ValueError, match="y_val .*None; pass both or neither"):
+        with pytest.raises(ValueError, match=r"y_val .*None; pass both or neither"):
             OrdinalClassifier(**QUICK).fit(data.features, data.ranks, **given)
 
 

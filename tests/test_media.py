@@ -96,11 +96,11 @@ def test_crossings_of_texts_reach_the_user(mixed) -> None:
         learning_rate=1e-9,
         **QUICK | {"random_state": 1},
     ).fit(frame[["review"]], ranks)
-    curve = model.predict_curve(frame[["review"]])
+    curve = model.curve(frame[["review"]])
     assert float(curve.crossings().max()) > 0
     # in the order of the rows, though they were read in that of their length
     rows = [3, 17, 40]
-    few = model.predict_curve(frame[["review"]].iloc[rows])
+    few = model.curve(frame[["review"]].iloc[rows])
     torch.testing.assert_close(few.crossings(), curve.crossings()[rows])
 
 
@@ -235,7 +235,7 @@ def test_pictures_in_every_shape() -> None:
 
 
 def test_a_fit_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch) -> None:
-    import echelon.estimators as estimators
+    import echelon.models.network as estimators
 
     frame, ranks = mixed_table(40)
     options = {"text": "review", "image": "picture", "backbone_options": SMALL, **QUICK}

@@ -92,3 +92,15 @@ def test_options_reach_the_loss_and_the_curve() -> None:
     assert probit.loss(logits, ranks) != logit.loss(logits, ranks)
     likelihood = probit.curve(logits).log_probabilities.gather(1, ranks.unsqueeze(1))
     torch.testing.assert_close(probit.loss(logits, ranks), -likelihood.mean())
+
+
+def test_tasks_of_ranks_that_are_none() -> None:
+    corn = echelon.method("corn", 4)
+    with pytest.raises(ValueError, match=r"ranks must lie in 0\.\.3; got 0 to 4"):
+        corn.tasks(torch.tensor([0, 4]))
+    with pytest.raises(ValueError, match=r"ranks must be a tensor of integers; got torch\.float32"):
+        corn.tasks(torch.tensor([0.0, 1.0]))
+    with pytest.raises(ValueError, match="ranks must be a tensor of integers; got list"):
+        corn.tasks([0, 1])
+    targets, active = corn.tasks(torch.zeros(0, dtype=torch.long))
+    assert targets.shape == active.shape == (0, 3)

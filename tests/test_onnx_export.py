@@ -108,7 +108,7 @@ def test_dates_are_days_in_the_graph(tmp_path: Path) -> None:
 def test_nothing_is_left_of_a_failed_export(tmp_path: Path, monkeypatch) -> None:
     data = make_friedman(100, num_classes=3)
     model = OrdinalClassifier(**QUICK).fit(data.features, data.ranks)
-    monkeypatch.setattr("echelon.onnx_export._TOLERANCE", -1.0)
+    monkeypatch.setattr("echelon.models.onnx._TOLERANCE", -1.0)
     with pytest.raises(ValueError, match="differ from the model's"):
         model.export_onnx(tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []

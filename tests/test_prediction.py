@@ -78,7 +78,7 @@ def test_a_wrong_decision_is_refused_before_fitting(decision, message) -> None:
 def test_crossings_reach_the_user() -> None:
     table, truth = rows(300, 0)
     model = OrdinalClassifier("ornn", classes=NAMES, max_epochs=1, random_state=0, device="cpu")
-    curve = model.fit(table, truth).predict_curve(rows(20_000, 1)[0])
+    curve = model.fit(table, truth).curve(rows(20_000, 1)[0])
     assert float(curve.crossings().max()) > 0
 
 
@@ -87,7 +87,7 @@ def test_crossings_survive_cross_validation() -> None:
     model = OrdinalClassifier("ornn", classes=NAMES, max_epochs=1, random_state=0, device="cpu")
     curve = echelon.cross_val_curve(model, table, truth, folds=2)
     assert float(curve.crossings().max()) > 0
-    alone = model.fit(table, truth).predict_curve(table)
+    alone = model.fit(table, truth).curve(table)
     assert alone.crossings().shape == curve.crossings().shape
 
 
@@ -116,7 +116,7 @@ def test_predictions_beside_a_calibration_are_never_uncalibrated(model, monkeypa
     """Whoever predicts while a model is calibrated anew sees the old map or the new one."""
     table, truth = rows(200, 1)
     model.calibrate(table, truth)
-    model.network_.calibration.temperature.fill_(3.0)  # far from doing nothing
+    model.calibration_.temperature.fill_(3.0)  # far from doing nothing
     before = model.predict_proba(table)
     seen = []
     fit = calibration.fit_calibration
@@ -126,10 +126,10 @@ def test_predictions_beside_a_calibration_are_never_uncalibrated(model, monkeypa
         return fit(*arguments, **options)
 
     monkeypatch.setattr(calibration, "fit_calibration", watched)
-    earlier = model.network_
+    earlier = model.calibration_
     model.calibrate(table, truth)
     np.testing.assert_array_equal(seen[0], before)
-    assert float(earlier.calibration.temperature) == 3.0  # who holds the old network keeps it
+    assert float(earlier.temperature) == 3.0  # who holds the old map keeps it
     assert not np.allclose(model.predict_proba(table), before)
 
 
@@ -270,7 +270,7 @@ def test_scorers_work_where_scikit_learn_takes_them() -> None:
     assert search.fit(table, truth).best_score_ < 0
 
 
-@pytest.mark.parametrize("name", sorted(metrics.OF_LABELS | metrics.OF_PROBABILITIES))
+@pytest.mark.parametrize("name", sorted(metrics.METRICS))
 @pytest.mark.parametrize("falling", [False, True])
 def test_a_class_that_only_the_test_rows_hold_is_scored(name: str, falling: bool) -> None:
     """As a fold may hold all rows of a rare class; the score was NaN."""
@@ -278,7 +278,7 @@ def test_a_class_that_only_the_test_rows_hold_is_scored(name: str, falling: bool
     classes = [9, 4, 1] if falling else None
     model = OrdinalClassifier(classes=classes, max_epochs=1, random_state=0, device="cpu")
     model.fit(features, np.array([1, 4, 9, 4] * 10))
-    scorer = getattr(scorers, name if name in metrics.HIGHER_IS_BETTER else f"neg_{name}")
+    scorer = getattr(scorers, name if metrics.METRICS[name].higher_is_better else f"neg_{name}")
     assert np.isfinite(scorer(model, features, np.array([1, 5, 9, 12] * 10)))
 
 

@@ -16,18 +16,24 @@ from echelon._version import __version__
 
 if TYPE_CHECKING:
     from echelon import data, evaluation, functional, heads
-    from echelon.bundle import load
     from echelon.conversion import OrdinalModel, convert
-    from echelon.cross_validation import cross_val_curve
     from echelon.curve import RankCurve
-    from echelon.estimators import OrdinalClassifier
     from echelon.methods import METHODS, Method, method
+    from echelon.models.cross_validation import cross_val_curve
+    from echelon.models.likelihood import CumulativeLinkModel
+    from echelon.models.loading import load
+    from echelon.models.network import OrdinalClassifier
+    from echelon.models.reduction import OrdinalReduction
+    from echelon.models.table import MODELS
 
 __all__ = [
     "METHODS",
+    "MODELS",
+    "CumulativeLinkModel",
     "Method",
     "OrdinalClassifier",
     "OrdinalModel",
+    "OrdinalReduction",
     "RankCurve",
     "__version__",
     "convert",
@@ -44,13 +50,16 @@ __all__ = [
 _ROOMS = ("data", "evaluation", "functional", "heads")
 _PLACES = {
     "METHODS": "echelon.methods",
+    "MODELS": "echelon.models.table",
+    "CumulativeLinkModel": "echelon.models.likelihood",
     "Method": "echelon.methods",
-    "OrdinalClassifier": "echelon.estimators",
+    "OrdinalClassifier": "echelon.models.network",
     "OrdinalModel": "echelon.conversion",
+    "OrdinalReduction": "echelon.models.reduction",
     "RankCurve": "echelon.curve",
     "convert": "echelon.conversion",
-    "cross_val_curve": "echelon.cross_validation",
-    "load": "echelon.bundle",
+    "cross_val_curve": "echelon.models.cross_validation",
+    "load": "echelon.models.loading",
     "method": "echelon.methods",
 }
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from echelon import functional as f
 from echelon.curve import RankCurve
+from echelon.functional._binary import every_task, reached_tasks
 from echelon.functional._labels import Weights
 from echelon.functional._precision import as_float
 from echelon.heads import CutpointHead, LinearHead, RegressionHead, SharedWeightHead
@@ -29,6 +30,8 @@ class MethodSpec:
     `num_logits` tells J from K. `loss` and `log_probabilities` are functions of
     :mod:`echelon.functional`; their keyword arguments beyond the shared ones are the method's
     options. `can_cross` says that the raw curve may contradict itself and is repaired by sorting.
+    `active_tasks`, of a loss on K-1 binary tasks, gives from ranks (...) and K-1 which tasks each
+    row trains, (..., K-1).
     """
 
     name: str
@@ -38,6 +41,7 @@ class MethodSpec:
     log_probabilities: Callable[..., Tensor]
     num_logits: Callable[[int], int]
     can_cross: bool = False
+    active_tasks: Callable[..., Tensor] | None = None
 
     @property
     def options(self) -> dict[str, Any]:
@@ -52,7 +56,7 @@ class MethodSpec:
     @property
     def has_binary_tasks(self) -> bool:
         """Whether the loss is one on K-1 binary tasks, which may be weighted."""
-        return "task_weight" in inspect.signature(self.loss).parameters
+        return self.active_tasks is not None
 
 
 def _linear(num_logits: Callable[[int], int]) -> Callable[..., nn.Module]:
@@ -80,7 +84,9 @@ _softmax = partial(
     log_probabilities=f.softmax_log_probabilities,
     num_logits=_per_class,
 )
-_binary = partial(MethodSpec, head=_linear(_per_task), num_logits=_per_task)
+_binary = partial(
+    MethodSpec, head=_linear(_per_task), num_logits=_per_task, active_tasks=every_task
+)
 
 METHODS: Mapping[str, MethodSpec] = MappingProxyType(
     {
@@ -107,6 +113,7 @@ METHODS: Mapping[str, MethodSpec] = MappingProxyType(
                 "conditional binary tasks and the chain rule (Shi et al.)",
                 loss=f.corn_loss,
                 log_probabilities=f.corn_log_probabilities,
+                active_tasks=reached_tasks,
             ),
             _binary(
                 "corn_without_subsets",
@@ -277,14 +284,53 @@ class Method:
         raw = torch.sigmoid(as_float(logits)) if self.spec.can_cross else None
         return RankCurve(log_probabilities, raw_exceedance=raw)
 
+    def tasks(self, ranks: Tensor) -> tuple[Tensor, Tensor]:
+        """The binary tasks of a row: their targets, and which of them the row trains.
+
+        With these any binary classifier can be trained the way the method's loss does it.
+
+        Parameters
+        ----------
+        ranks : Tensor, shape (...) of integers
+
+        Returns
+        -------
+        targets : Tensor, shape (..., K-1) of bool
+            Whether y > k.
+        active : Tensor, shape (..., K-1) of bool
+
+        Examples
+        --------
+        >>> targets, active = method("corn", num_classes=4).tasks(torch.tensor([1]))
+        >>> targets
+        tensor([[ True, False, False]])
+        >>> active
+        tensor([[ True,  True, False]])
+        """
+        if self.spec.active_tasks is None:
+            raise ValueError(
+                f"{self.name} has no binary tasks; {', '.join(_with_binary_tasks())} have"
+            )
+        if not isinstance(ranks, Tensor) or ranks.is_floating_point() or ranks.is_complex():
+            came = ranks.dtype if isinstance(ranks, Tensor) else type(ranks).__name__
+            raise ValueError(f"ranks must be a tensor of integers; got {came}")
+        if ranks.numel() and not 0 <= int(ranks.min()) <= int(ranks.max()) < self.num_classes:
+            raise ValueError(
+                f"ranks must lie in 0..{self.num_classes - 1}; got {int(ranks.min())} to "
+                f"{int(ranks.max())}"
+            )
+        num_tasks = self.num_classes - 1
+        targets = ranks.unsqueeze(-1) > torch.arange(num_tasks, device=ranks.device)
+        options = _accepted(self.spec.active_tasks, self.options)
+        return targets, self.spec.active_tasks(ranks, num_tasks, **options)
+
     def _with_task_weight(self, task_weight: Weights | None) -> dict[str, Any]:
         if task_weight is None:
             return self._loss_options
         if not self.spec.has_binary_tasks:
-            with_tasks = [name for name, spec in METHODS.items() if spec.has_binary_tasks]
             raise ValueError(
-                f"task_weight weighs the binary tasks of {', '.join(with_tasks)}; {self.name!r} "
-                f"has none: use class_weight or sample_weight"
+                f"task_weight weighs the binary tasks of {', '.join(_with_binary_tasks())}; "
+                f"{self.name!r} has none: use class_weight or sample_weight"
             )
         return {**self._loss_options, "task_weight": task_weight}
 
@@ -322,6 +368,10 @@ def method(name: str, num_classes: int, **options: Any) -> Method:
     torch.Size([16, 5])
     """
     return Method(name, num_classes, options)
+
+
+def _with_binary_tasks() -> list[str]:
+    return [name for name, spec in METHODS.items() if spec.has_binary_tasks]
 
 
 def _require_known(name: str, options: Mapping[str, Any]) -> None:

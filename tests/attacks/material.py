@@ -32,7 +32,7 @@ def import_everything() -> None:
     import echelon.cli.main
     import echelon.experiments
     import echelon.experiments.tables
-    import echelon.onnx_export
+    import echelon.models.onnx
     import echelon.report
     from echelon.extras import require
 

@@ -157,10 +157,15 @@ def test_compare_and_report(folder: Path) -> None:
         "--methods", "corn,ornn", "--seeds", "2", "--workers", "1", "--out", "runs", *QUICK,
     )  # fmt: skip
     document = json.loads(run(*arguments, "--json"))
-    assert {row["method"] for row in document["runs"]} == {"corn", "ornn", "constant", "clm linear"}
+    assert {row["method"] for row in document["runs"]} == {
+        "corn",
+        "ornn",
+        "constant",
+        "cumulative link",
+    }
     assert all(row["split"] == "test" and row["mae"] >= 0 for row in document["runs"])
     shown = run(*arguments)  # finished runs are kept
-    assert "clm linear" in shown
+    assert "cumulative link" in shown
     assert "report runs" in shown
     run("report", "runs", "--charts", "figures", "--image", "svg")
     assert Path("runs/report.html").stat().st_size > 500_000
@@ -289,7 +294,7 @@ def test_wrong_input_is_one_line_and_code_2(
             "--image-folder says where the images of a column are, and none was named",
         ),
         (
-            ("fit", "ragged2.csv", "--target", "stars", "--weight", "a", "--out", "m"),
+            ("fit", "weights.csv", "--target", "stars", "--weight", "a", "--out", "m"),
             "weights must be numbers",
         ),
     ],
@@ -299,7 +304,7 @@ def test_wrong_tables_are_one_line_and_code_2(
 ) -> None:
     Path("twice.csv").write_text("a,stars,stars\n1,1,1\n2,2,2\n")
     Path("ragged.csv").write_text("a,stars\n1,1\n2,2,2\n")
-    Path("ragged2.csv").write_text("a,stars\nx,1\n2,2\n")
+    Path("weights.csv").write_text("a,b,stars\nx,1,1\n2,2,2\n")
     Path("flags.csv").write_text("a,ok\n1,true\n2,false\n")
     rows = pd.DataFrame({"odd": [{"x": 1}, {"x": 2}], "stars": [1, 2]})
     rows.to_parquet("struct.parquet")
@@ -329,11 +334,11 @@ def test_odd_cells_are_said_once_for_the_whole_file(folder: Path, monkeypatch) -
     table = pd.read_csv("table.csv", dtype=str).drop(columns=["grade", "weight"])
     table.loc[[3, 150, 280], "a"] = ["low", "high", "high"]
     table.to_csv("odd.csv", index=False)
-    with pytest.warns(UserWarning, match="column 'a' holds numbers, and 3 of its 300") as said:
+    with pytest.warns(UserWarning, match="column 'a' holds numbers, and 3 of its cells") as said:
         run("fit", "odd.csv", "--target", "stars", "--conformal", "0.2", "--out", "m", *QUICK)
     assert len(said) == 1
     monkeypatch.setattr("echelon.cli.reading.CHUNK_ROWS", 70)
-    with pytest.warns(UserWarning, match="3 of its 300 .* such as 'low', 'high'") as said:
+    with pytest.warns(UserWarning, match="3 of its cells .* such as 'low', 'high'") as said:
         run("predict", "m", "odd.csv", "--out", "p.csv")
     assert len(said) == 1
     table.loc[[3, 150, 280], "a"] = ""

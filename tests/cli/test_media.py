@@ -61,13 +61,13 @@ def test_methods_are_compared_on_texts_and_images(folder: Path) -> None:
     asked = ("compare", "table.csv", "--methods", "ce,corn", "--seeds", "1", "--workers", "1")
     document = run(*asked, *MEDIA, "--out", "runs", *QUICK)
     methods = {one["method"] for one in document["runs"]}
-    assert methods == {"constant", "clm linear", "bag of words", "ce", "corn"}
+    assert methods == {"constant", "cumulative link", "bag of words", "ce", "corn"}
     runs = read_runs("runs")
     assert all(one.predictions["text"].dtype.kind == "U" for one in runs)
     assert Path(str(runs[0].predictions["image"][0])).is_file()
     page = run("report", "runs", "--json")["page"]
     assert "data:image/jpeg;base64," in Path(page).read_text()
-    (linear,) = (one for one in runs if one.config.method == "clm linear")
+    (linear,) = (one for one in runs if one.config.method == "cumulative link")
     assert not {"review", "picture"} & {name.split()[0] for name in linear.outcome["coefficients"]}
     only = pd.read_csv("table.csv")[["review", "stars"]]
     only.to_csv("reviews.csv", index=False)
@@ -155,7 +155,7 @@ def test_a_grid_on_texts(folder: Path) -> None:
     assert choice["tried"] == 2
     assert choice["parameters"]["text_options"] == {"max_tokens": 8}
     assert {run["method"] for run in found["runs"]} == {
-        "corn", "constant", "clm linear", "bag of words",
+        "corn", "constant", "cumulative link", "bag of words",
     }  # fmt: skip
 
 

@@ -481,3 +481,34 @@ def test_parts_can_be_had_from_the_function_too() -> None:
     torch.testing.assert_close(
         parts.total, batch.method.loss(batch.logits, batch.ranks, reduction="sum")
     )
+
+
+# ---- binary tasks ----------------------------------------------------------------------------
+
+
+@every_case
+@given(num_classes=class_counts, seed=seeds)
+def test_tasks_are_what_the_loss_trains(case: Case, num_classes: int, seed: int) -> None:
+    """The sum of the loss is the binary cross-entropy of the active tasks, or there are none."""
+    batch = make_batch(case, num_classes=num_classes, seed=seed, dtype=torch.float64)
+    method, ranks = batch.method, batch.ranks
+    if not method.spec.has_binary_tasks:
+        with pytest.raises(ValueError, match=f"{case.name} has no binary tasks; ornn, coral, corn"):
+            method.tasks(ranks)
+        return
+    targets, active = method.tasks(ranks)
+    assert targets.shape == active.shape == (12, num_classes - 1)
+    terms = torch.nn.functional.binary_cross_entropy_with_logits(
+        batch.logits, targets.double(), reduction="none"
+    )
+    assert_same(batch, method.loss(batch.logits, ranks, reduction="sum"), (terms * active).sum())
+
+
+@every_case
+def test_a_task_weight_is_taken_where_there_are_tasks(case: Case) -> None:
+    batch = make_batch(case)
+    if batch.method.spec.has_binary_tasks:
+        batch.method.loss(batch.logits, batch.ranks, task_weight=torch.ones(4))
+    else:
+        with pytest.raises(ValueError, match="has none: use class_weight or sample_weight"):
+            batch.method.loss(batch.logits, batch.ranks, task_weight=torch.ones(4))

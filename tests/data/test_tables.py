@@ -222,7 +222,7 @@ def test_a_cell_that_is_no_number_is_missing_and_said(frame: pd.DataFrame, odd) 
     """As a file that was fitted on may hold such cells, and each row means the same alone."""
     schema = TableSchema.of(frame)
     changed = frame.assign(count=[1, odd, 3, 4])
-    with pytest.warns(UserWarning, match="column 'count' holds numbers, and 1 of its 4 cells"):
+    with pytest.warns(UserWarning, match="column 'count' holds numbers, and 1 of its cells"):
         found = schema.read(changed)
     expected = schema.read(frame.assign(count=[1, None, 3, 4]))
     np.testing.assert_array_equal(found.numbers, expected.numbers)
@@ -234,7 +234,7 @@ def test_one_odd_cell_does_not_turn_numbers_into_categories(odd: str) -> None:
     cells = [str(value) for value in values]
     cells[17] = odd
     with pytest.warns(
-        UserWarning, match=rf"1 of its 1,000 cells .* such as '{re.escape(odd)}': these count"
+        UserWarning, match=rf"1 of its cells .* such as '{re.escape(odd)}': this counts"
     ):
         schema = TableSchema.of(pd.DataFrame({"a": cells}))
     assert schema.columns[0].kind == "number"
@@ -252,7 +252,7 @@ def test_a_tenth_of_other_cells_makes_categories() -> None:
 
 def test_few_codes_with_leading_zeros_make_categories_and_it_is_said() -> None:
     cells = pd.DataFrame({"zip": ["02139"] + ["10001", "94103"] * 10})
-    with pytest.warns(UserWarning, match=r"column 'zip' holds codes .* '02139' \(1 of 21 cells\)"):
+    with pytest.warns(UserWarning, match=r"column 'zip' holds codes .* 1 of them, such as '02139'"):
         schema = TableSchema.of(cells)
     assert schema.columns[0].categories == ("02139", "10001", "94103")
     with warnings.catch_warnings():

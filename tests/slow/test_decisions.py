@@ -20,7 +20,7 @@ def test_each_decision_is_the_best_at_its_own_metric() -> None:
         model = OrdinalClassifier(random_state=seed, device="cpu")
         held, held_ranks = task.validation
         model.fit(task.features, task.ranks, X_val=held, y_val=held_ranks)
-        curve = model.predict_curve(task.test_features)
+        curve = model.curve(task.test_features)
         for name in DECISIONS:
             labels[name].append(model.label(curve, name))
 

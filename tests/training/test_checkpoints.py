@@ -11,8 +11,8 @@ import torch
 
 from echelon import OrdinalClassifier, estimators
 from echelon.data import make_friedman
-from echelon.storage.bundle import read_bundle, sealed
-from echelon.training.checkpoints import _KEY, CheckpointFolder, write_atomically
+from echelon.storage.bundle import read_bundle, write_bundle
+from echelon.training.checkpoints import _KEY, CheckpointFolder
 
 OPTIONS = {
     "max_epochs": 3, "batch_size": 32, "random_state": 0, "device": "cpu",
@@ -121,7 +121,7 @@ def test_sealed_but_of_other_content(
     path.write_bytes(checkpoint)
     found = read_bundle(path, _KEY)
     change(found.tensors, found.document["state"])
-    write_atomically(path, found.tensors, _KEY, sealed(found.tensors, found.document))
+    write_bundle(path, found.tensors, _KEY, found.document)
     with pytest.warns(UserWarning, match="does not fit its own run.*the fit begins anew"):
         assert state_of(fit(tmp_path)) == whole
 

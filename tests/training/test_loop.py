@@ -23,7 +23,7 @@ from echelon.data import make_friedman
 from echelon.evaluation import metrics
 from echelon.storage.bundle import read_bundle
 from echelon.training.checkpoints import CheckpointFolder
-from echelon.training.loop import Rows, _class_balanced_order, train
+from echelon.training.loop import EncodedRows, _class_balanced_order, train
 from echelon.training.network import OrdinalNetwork
 from echelon.training.recipes import make_settings
 
@@ -135,7 +135,7 @@ def test_the_average_equals_a_plain_loop() -> None:
     options = {"max_epochs": 3, "batch_size": 12, "average": 0.5, "clip_norm": None}
     settings = make_settings("default", "corn", "mlp", 12, {**options, "schedule": "constant"})
     fabric = Fabric(accelerator="cpu", devices=1)
-    train(network, Rows(features, ranks), None, settings, seed=0, fabric=fabric)
+    train(network, EncodedRows(features, ranks), None, settings, seed=0, fabric=fabric)
     optimiser = torch.optim.AdamW(
         copied.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
     )

@@ -80,11 +80,11 @@ def compare(
     """
     share_devices(devices)
     from echelon.experiments import Executor, compare_methods, comparison_jobs, generated_task
-    from echelon.experiments.jobs import check_methods
+    from echelon.experiments.contestants import check_contestants
     from echelon.training.progress import run_bar
 
     names = split_names(methods)
-    check_methods(names, seeds)
+    check_contestants(names, seeds)
     if not 1 <= splits <= _MOST_SPLITS:
         raise ValueError(f"splits must be at least 1 and at most {_MOST_SPLITS:,}; got {splits}")
     if not dry_run:
@@ -219,7 +219,7 @@ def grid(
         if as_json:
             print(json.dumps({"choices": [_choice(one) for one in choices]}))
         return
-    jobs = baseline_jobs(task, search.test_seeds, command="grid", parameters={}, threads=threads)
+    jobs = baseline_jobs(task, command="grid", parameters={}, threads=threads)
     jobs += final_jobs(task, choices, search.test_seeds, command="grid", threads=threads)
     claim(jobs, out, search.document())
     with going_on(), run_bar(len(jobs), shown=is_first_process() and not as_json) as report:

@@ -103,8 +103,8 @@ def fit(
     """
     share_devices(devices)
     from echelon.data.labels import Labels, typed_labels
-    from echelon.estimators import OrdinalClassifier
     from echelon.evaluation.calibration import require_kind
+    from echelon.models.network import OrdinalClassifier
     from echelon.training.devices import check_device
 
     check_device(device)
@@ -236,8 +236,8 @@ def predict(
     """
     import pandas as pd
 
-    from echelon.bundle import load
     from echelon.data.columns import gathered_remarks
+    from echelon.models.loading import load
 
     is_shown = is_standard_output(out)
     if is_shown and as_json:
@@ -266,7 +266,7 @@ def predict(
             readable, unread = without_broken_images(located, image, on_broken)
             table = pd.DataFrame(columns=given + columns)
             if len(readable):
-                curve = fitted.predict_curve(readable)
+                curve = fitted.curve(readable)
                 if on_broken == "raise":
                     fitted.refuse_undefined(curve, readable, first_row=rows + 1)
                 probabilities = curve.probabilities.double().cpu().numpy()
@@ -319,9 +319,9 @@ def evaluate(
     """
     import numpy as np
 
-    from echelon.bundle import load
     from echelon.data.files import read_table
     from echelon.evaluation import metrics
+    from echelon.models.loading import load
     from echelon.runs import Run, RunConfig, row_cells, write_run
 
     if out is not None:
@@ -335,7 +335,7 @@ def evaluate(
     if not len(frame):
         raise ValueError(f"none of the {skipped:,} images can be read")
     truth = fitted.labels_.to_ranks(fitted.labels_.read_cells(frame[target]))
-    curve = fitted.predict_curve(frame.drop(columns=[target]))
+    curve = fitted.curve(frame.drop(columns=[target]))
     predicted = curve.label(fitted.decision_rule(read_decision(decision))).cpu().numpy()
     probabilities = curve.probabilities.double().cpu().numpy()
     scores = metrics.all_scores(truth, predicted, probabilities)
@@ -378,7 +378,7 @@ def export(
 
     Example: echelon export wine.echelon --onnx wine.onnx
     """
-    from echelon.bundle import load
+    from echelon.models.loading import load
 
     require_graph_file(onnx, model)
     load(model).export_onnx(onnx)

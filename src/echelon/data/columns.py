@@ -56,22 +56,21 @@ class Column:
 
 @dataclass(frozen=True)
 class Remark:
-    """How many cells it is about, of how many that are not missing, and some of them."""
+    """How many cells it is about, and some of them."""
 
     count: int
-    total: int
     examples: tuple[str, ...]
 
     @classmethod
-    def of(cls, cells: Iterable[Any], count: int, total: int) -> "Remark":
+    def of(cls, cells: Iterable[Any], count: int) -> "Remark":
         """About cells, each of which may occur several times."""
         shown = dict.fromkeys(repr(str(cell)) for cell in cells)
-        return cls(count, total, tuple(shown)[:_EXAMPLES])
+        return cls(count, tuple(shown)[:_EXAMPLES])
 
     def with_others(self, other: "Remark") -> "Remark":
         """About the cells of both."""
         examples = tuple(dict.fromkeys((*self.examples, *other.examples)))[:_EXAMPLES]
-        return Remark(self.count + other.count, self.total + other.total, examples)
+        return Remark(self.count + other.count, examples)
 
 
 @dataclass
@@ -96,14 +95,15 @@ class Remarks:
     def sentence(self) -> str:
         """All of it."""
         said = [
-            f"column {name!r} holds {kind}s, and {one.count:,} of its {one.total:,} cells that are "
-            f"not empty hold something else, such as {', '.join(one.examples)}: these count as "
+            f"column {name!r} holds {kind}s, and {one.count:,} of its cells "
+            f"{'holds' if one.count == 1 else 'hold'} something else, such as "
+            f"{', '.join(one.examples)}: {'this counts' if one.count == 1 else 'these count'} as "
             f"missing"
             for (name, kind), one in self.unread.items()
         ]
         said += [
-            f"column {name!r} holds codes with leading zeros, such as {', '.join(one.examples)} "
-            f"({one.count:,} of {one.total:,} cells), so that all its cells are categories"
+            f"column {name!r} holds codes with leading zeros, {one.count:,} of them, such as "
+            f"{', '.join(one.examples)}, so that all its cells are categories"
             for name, one in self.codes.items()
         ]
         return "; ".join(said)
@@ -165,16 +165,14 @@ def decide_column(name: str, column: "pd.Series[Any]", remarks: Remarks) -> Colu
             odd = np.array([isinstance(c, str) and c.strip() in ODD_BLANKS for c in cells], bool)
             rest = wrong | odd
             if rest.any():
-                total = int(counts[~blank | odd].sum())
-                remarks.unread[name, kind] = Remark.of(cells[rest], int(counts[rest].sum()), total)
+                remarks.unread[name, kind] = Remark.of(cells[rest], int(counts[rest].sum()))
             return Column(name, kind)
     names = pd.Series([name_of(cell) for cell in cells], dtype=object)
     by_frequency = (
         pd.Series(counts).groupby(names).sum().sort_values(ascending=False, kind="stable")
     )
     if codes.any() and counts[codes].sum() < by_frequency.sum() / 2:
-        count = int(counts[codes].sum())
-        remarks.codes[name] = Remark.of(cells[codes], count, int(by_frequency.sum()))
+        remarks.codes[name] = Remark.of(cells[codes], int(counts[codes].sum()))
     return Column(name, "category", tuple(sorted(by_frequency.index[:MAX_CATEGORIES])))
 
 
@@ -277,8 +275,7 @@ def _values_of(column: "pd.Series[Any]", known: Column, remarks: Remarks) -> NDA
     numbers = np.array(values, dtype=np.float64)  # None becomes NaN
     if isinstance(values, list) and None in values:
         wrong = [cell for cell, value in zip(cells, values, strict=True) if value is None]
-        total = len(wrong) + int(np.isfinite(numbers).sum())
-        remarks.unread[known.name, known.kind] = Remark.of(wrong, len(wrong), total)
+        remarks.unread[known.name, known.kind] = Remark.of(wrong, len(wrong))
     return numbers
 
 

@@ -85,29 +85,34 @@ class Labels:
         unknown = ranks < 0
         if unknown.any():
             wrong = pd.unique(pd.Series(values)[unknown]).tolist()
-            raise ValueError(
-                f"label {wrong[0]!r} in y is not in classes {_listed(self.classes.tolist())}; add "
-                f"it to the classes or remove those {int(unknown.sum())} rows"
-            )
+            raise self._unknown(wrong[0], int(unknown.sum()))
         return np.asarray(ranks, dtype=np.int64)
+
+    def _unknown(self, label: Any, rows: int) -> ValueError:
+        return ValueError(
+            f"label {label!r} in y is not in classes {_listed(self.classes.tolist())}; add it to "
+            f"the classes or remove those {rows} rows"
+        )
 
     def read_cells(self, column: "pd.Series[Any]") -> "pd.Series[Any]":
         """The labels of a column of a file, whose cells may be strings, in the type of the classes.
 
-        A string that names a class is that class; another one stays as it is, for :meth:`to_ranks`
-        to refuse, and one that stands for nothing is missing.
+        A string that stands for nothing is missing; one that cannot be a class raises.
 
         Examples
         --------
-        >>> column = pd.Series(["2", "1.0", "high"], dtype=object)
+        >>> column = pd.Series(["2", "1.0"], dtype=object)
         >>> Labels(np.array([1, 2])).read_cells(column).tolist()
-        [2, 1, 'high']
+        [2, 1]
         """
         if not _has_strings(column):
             return column
         kind = "string" if self.classes.dtype.kind == "O" else _KINDS[self.classes.dtype.kind]
         given = set(map(str, self.classes.tolist()))
         cells = [_label(cell, kind, given) for cell in column]
+        wrong = [cell for cell in cells if isinstance(cell, str)]
+        if wrong and kind != "string":
+            raise self._unknown(wrong[0], len(wrong))
         labels: pd.Series[Any] = pd.Series(cells, dtype=object, name=column.name)
         return labels if kind == "string" else labels.infer_objects()
 
@@ -234,6 +239,9 @@ def _as_series(y: Any) -> "pd.Series[Any]":
         column = y.reset_index(drop=True)
     elif isinstance(y, pd.Categorical):
         column = pd.Series(y)
+    elif isinstance(y, (list, tuple)) and y and all(type(label) is int for label in y):
+        # numpy makes floats of whole numbers that are small and such as only fit unsigned ones
+        column = pd.Series(list(y), dtype=object).infer_objects()
     else:
         values = np.asarray(y.to_numpy() if isinstance(y, pd.DataFrame) else y)
         if values.ndim == 2 and values.shape[1] == 1:

@@ -65,6 +65,11 @@ class RawTable:
     def __len__(self) -> int:
         return len(self.numbers)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether there are neither texts nor images."""
+        return self.texts is None and self.images is None
+
     def rows(self, selected: Any) -> "RawTable":
         """Some of the rows."""
         return RawTable(

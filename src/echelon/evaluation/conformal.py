@@ -7,6 +7,7 @@ probability, on average over rows, whatever the model is worth.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +17,14 @@ from echelon.evaluation._arguments import read_probabilities
 # By which share probabilities of one row may differ between float32 and float64, and between
 # batches of different sizes.
 ROUNDING = 1e-4
+
+
+class ConformalRows(NamedTuple):
+    """Conformity, true rank and weight, (n,) each, of the rows that were kept for intervals."""
+
+    scores: NDArray[np.float64]
+    ranks: NDArray[np.int64]
+    weight: NDArray[np.float64]
 
 
 def conformity(probabilities: ArrayLike) -> NDArray[np.float64]:

@@ -9,15 +9,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from echelon.experiments.contestants import check_contestants, contestant_parameters
 from echelon.experiments.execute import Executor, Report
 from echelon.experiments.jobs import (
     MOST_RUNS,
     Job,
     baseline_jobs,
-    check_methods,
     check_settings,
     job,
-    method_parameters,
 )
 from echelon.experiments.tasks import Task
 from echelon.runs import Run, RunConfig, claim_folder, mixture, read_runs
@@ -45,7 +44,7 @@ def comparison_jobs(
     threads : int
         Of each run.
     """
-    check_methods(methods, seeds)
+    check_contestants(methods, seeds)
     if (runs := len(tasks) * len(methods) * seeds) > MOST_RUNS:
         raise ValueError(
             f"that is {runs:,} runs, and the most is {MOST_RUNS:,}: try fewer seeds or divisions"
@@ -53,9 +52,9 @@ def comparison_jobs(
     given = dict(parameters or {})
     jobs = []
     for task in tasks:
-        jobs += baseline_jobs(task, seeds, command="compare", parameters=given, threads=threads)
+        jobs += baseline_jobs(task, command="compare", parameters=given, threads=threads)
         for spec in dict.fromkeys(methods):
-            chosen = method_parameters(spec, given)
+            chosen = contestant_parameters(spec, given)
             jobs += [
                 job(task, spec, command="compare", seed=seed, parameters=chosen, threads=threads)
                 for seed in range(seeds)

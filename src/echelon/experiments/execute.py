@@ -14,7 +14,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ Report = Callable[[str, bool], None]
 
 _POLL_SECONDS = 0.25
 _PATIENCE_SECONDS = 30.0
+_RAY_CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 _DIAL_SECONDS = 5
 _ANSWER_SECONDS = 20
 _IDLE_SECONDS = 10
@@ -277,7 +278,31 @@ def _loky(workers: int) -> Iterator[_Pool]:
 
 @contextmanager
 def _ray(address: str, workers: int | None, jobs: int) -> Iterator[_Pool]:
-    ray = require("ray", "Ray clusters")
+    with _ray_on_loopback() if address == "local" else nullcontext():
+        ray = require("ray", "Ray clusters")
+        with _ray_pool(ray, address, workers, jobs) as pool:
+            yield pool
+
+
+@contextmanager
+def _ray_on_loopback() -> Iterator[None]:
+    """Let Ray on one machine listen on its loopback address, as it does on macOS and Windows.
+
+    Its own parameter for the address is not enough: Ray replaces the loopback address by that of
+    the machine unless this variable was set when it was imported, here and in its processes.
+    """
+    before = os.environ.get(_RAY_CLUSTERS)
+    os.environ[_RAY_CLUSTERS] = "0"
+    try:
+        yield
+    finally:
+        os.environ.pop(_RAY_CLUSTERS)
+        if before is not None:
+            os.environ[_RAY_CLUSTERS] = before
+
+
+@contextmanager
+def _ray_pool(ray: Any, address: str, workers: int | None, jobs: int) -> Iterator[_Pool]:
     from joblib import parallel_config
 
     require("ray.util.joblib", "Ray clusters").register_ray()

@@ -1,4 +1,4 @@
-"""Jobs: one run of a method or a baseline on a task, as a function of its configuration alone."""
+"""Jobs: one run of a contestant on a task, as a function of its configuration alone."""
 
 import time
 from collections import Counter
@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 
 from echelon.curve import RankCurve
 from echelon.data.texts import split_words
-from echelon.estimators import OrdinalClassifier
 from echelon.evaluation import metrics
+from echelon.experiments.contestants import contestant_parameters, make_model, model_of
 from echelon.experiments.tasks import Task
-from echelon.methods import METHODS
+from echelon.models.table import MODELS
 from echelon.processes import world_size
 from echelon.runs import Run, RunConfig, row_cells
 from echelon.training.devices import check_device
 from echelon.training.recipes import Settings
 
-CONSTANT, LINEAR, WORDS, FLOOR = "constant", "clm linear", "bag of words", "best possible"
-MOST_SEEDS, MOST_RUNS, MOST_THREADS = 10_000, 100_000, 1024
+CONSTANT, LINEAR, WORDS, FLOOR = "constant", "cumulative link", "bag of words", "best possible"
+MOST_RUNS, MOST_THREADS = 100_000, 1024
 _LOOKED_AT = 64  # rows, to know what the columns are
 _WORDS_C = 4.0  # inverse strength of the penalty, chosen on validation rows of Coursera
 
@@ -87,7 +87,7 @@ def job(
     part: str = "test",
     threads: int = 1,
 ) -> Job:
-    """A job of a method as the command line names it, with its options: ``sord:temperature=2``."""
+    """A job of a contestant as the command line names it, as in ``sord:temperature=2``."""
     if not 1 <= threads <= MOST_THREADS:
         raise ValueError(f"threads must be at least 1 and at most {MOST_THREADS:,}; got {threads}")
     processes = world_size()
@@ -110,69 +110,25 @@ def job(
 
 
 def baseline_jobs(
-    task: Task, seeds: int, *, command: str, parameters: Mapping[str, Any], threads: int = 1
+    task: Task, *, command: str, parameters: Mapping[str, Any], threads: int = 1
 ) -> list[Job]:
     """What every comparison holds unasked, so that a gain can be seen as one.
 
-    Those in which something is random have as many seeds as the methods they stand beside.
+    Nothing is random in them, so that each is run once.
     """
-    shared = {k: v for k, v in parameters.items() if k in ("device", "decision")}
-    linear = {
-        **shared,
-        "method": "clm",
-        "backbone": "linear",
-        "settings": {"scaling": "standard"},  # so that coefficients are per standard deviation
-    }
     asked: dict[str, dict[str, Any]] = {CONSTANT: {}}
     if set(task.features.columns) - set(task.media):
-        asked[LINEAR] = linear
+        asked[LINEAR] = contestant_parameters("cumulative_link", parameters)
     if task.text is not None:
         asked[WORDS] = {}
     jobs = [
-        job(
-            task, name, command=command, role="baseline", seed=seed, parameters=own, threads=threads
-        )
+        job(task, name, command=command, role="baseline", parameters=own, threads=threads)
         for name, own in asked.items()
-        for seed in (range(seeds) if name == LINEAR else [None])
     ]
     if task.floor is not None:
         floor = job(task, FLOOR, command=command, role="floor", parameters={}, threads=threads)
         jobs.insert(0, floor)
     return jobs
-
-
-def method_parameters(spec: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The estimator's parameters for a method with options after colons.
-
-    Examples
-    --------
-    >>> method_parameters("corn_without_subsets:mask=published", {})
-    {'method': 'corn_without_subsets', 'method_options': {'mask': 'published'}}
-    """
-    name, *given = spec.split(":")
-    options = dict(parameters.get("method_options") or {})
-    for one in given:
-        option, equals, value = one.partition("=")
-        if not equals or option not in METHODS[name].options:
-            known = ", ".join(METHODS[name].options) or "none"
-            raise ValueError(f"{name} has no option {one!r}; its options are: {known}")
-        options[option] = _typed(value)
-    chosen = {**parameters, "method": name}
-    return {**chosen, "method_options": options} if options else chosen
-
-
-def check_methods(methods: Sequence[str], seeds: int) -> None:
-    """Raise for methods that are not there, or no seeds, before anything is run."""
-    unknown = [name for name in methods if name.split(":")[0] not in METHODS]
-    if unknown or not methods:
-        raise ValueError(
-            f"methods must be of {', '.join(METHODS)}; got "
-            f"{', '.join(unknown) if unknown else 'none'}"
-        )
-    for name in methods:
-        method_parameters(name, {})
-    if not 1 <= seeds <= MOST_SEEDS:
-        raise ValueError(f"seeds must be at least 1 and at most {MOST_SEEDS:,}; got {seeds}")
 
 
 def check_settings(jobs: Sequence[Job]) -> dict[Hashable, Settings]:
@@ -181,8 +137,10 @@ def check_settings(jobs: Sequence[Job]) -> dict[Hashable, Settings]:
     for device in {one.config.parameters.get("device", "auto") for one in jobs}:
         check_device(device)
     for one in jobs:
+        if not MODELS[model_of(one.config.parameters)].has_method:
+            continue
         if one.config.role == "method" and (key := settings_key(one)) not in found:
-            model = OrdinalClassifier(**one.config.parameters)
+            model = make_model(one.config.parameters)
             found[key] = model.training_settings(
                 one.task.features.iloc[:_LOOKED_AT], len(one.task.ranks)
             )
@@ -192,15 +150,6 @@ def check_settings(jobs: Sequence[Job]) -> dict[Hashable, Settings]:
 def settings_key(one: Job) -> Hashable:
     """The same for jobs whose networks are trained with the same settings."""
     return repr(one.config.parameters), len(one.task.ranks)
-
-
-def _typed(value: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(value)
-        except ValueError:
-            continue
-    return {"true": True, "false": False}.get(value.lower(), value)
 
 
 # ---- one run -------------------------------------------------------------------------------------
@@ -242,29 +191,27 @@ def _truth(task: Task, part: str) -> NDArray[np.int64]:
 
 
 def _fit(task: Task, config: RunConfig) -> _Result:
-    parameters = dict(config.parameters)
-    model = OrdinalClassifier(
-        **parameters, classes=task.labels.classes.tolist(), random_state=config.seed or 0
+    model = make_model(
+        config.parameters,
+        classes=task.labels.classes.tolist(),
+        random_state=config.seed or 0,
     )
+    reads_all = not MODELS[model_of(config.parameters)].tables_only
 
     def seen(frame: pd.DataFrame) -> pd.DataFrame:
-        # the linear model reads numbers and categories only
-        return frame.drop(columns=task.media) if config.method == LINEAR else frame
+        return frame if reads_all else frame.drop(columns=task.media)
 
     own: dict[str, Any] = {} if task.validation is None else {
         "X_val": seen(task.validation[0]), "y_val": task.labels.from_ranks(task.validation[1]),
     }  # fmt: skip
     model.fit(seen(task.features), task.labels.from_ranks(task.ranks), groups=task.groups, **own)
-    curve = model.predict_curve(seen(_scored_rows(task, config.part)))
-    outcome: dict[str, Any] = {"best_epoch": model.best_epoch_}
-    if config.method == LINEAR:
-        outcome["coefficients"] = model.coefficients()
+    curve = model.curve(seen(_scored_rows(task, config.part)))
     return _Result(
         curve.probabilities.double().cpu().numpy(),
         curve.label(model.decision_rule()).cpu().numpy(),
         curve.crossings().cpu().numpy(),
         model.history_,
-        outcome,
+        model.outcome(),
     )
 
 

@@ -12,16 +12,14 @@ from echelon.data.published import (
     read_morph2,
     read_tripadvisor,
 )
-from echelon.estimators import OrdinalClassifier
 from echelon.experiments.comparing import claim
+from echelon.experiments.contestants import check_contestants, contestant_parameters
 from echelon.experiments.execute import Executor, Report
 from echelon.experiments.jobs import (
     Job,
     baseline_jobs,
-    check_methods,
     check_settings,
     job,
-    method_parameters,
 )
 from echelon.experiments.searching import Choice, Search, final_jobs, search_grid, with_validation
 from echelon.experiments.tasks import (
@@ -33,6 +31,7 @@ from echelon.experiments.tasks import (
     generated_task,
     partition_task,
 )
+from echelon.models.network import OrdinalClassifier
 from echelon.runs import Run
 
 # What an experiment's rows hold, and the network that the paper reads them with.
@@ -116,7 +115,7 @@ class Experiment:
             raise ValueError(f"batches must be one of {', '.join(BATCHES)}; got {self.batches!r}")
         if self.dataset in EMBEDDED and self.data is not None:
             raise ValueError(f"{self.dataset} needs no data; got {self.data}")
-        check_methods(self.methods, self.seeds)
+        check_contestants(self.methods, self.seeds)
         if self.search is not None and DATASETS[self.dataset][0] != "table":
             # a file that names no network of its own searches the experiment's
             mine = {"max_epochs": self.max_epochs, "backbone_options": self.backbone_options}
@@ -176,9 +175,7 @@ class Experiment:
     def jobs(self, task: Task, choices: Sequence[Choice] | None = None) -> list[Job]:
         """Every run on the test part, with the settings of the paper or those that were chosen."""
         columns = {"text": task.text, "image": task.image}
-        jobs = baseline_jobs(
-            task, self.seeds, command="reproduce", parameters={}, threads=self.threads
-        )
+        jobs = baseline_jobs(task, command="reproduce", parameters={}, threads=self.threads)
         if choices is not None:
             return jobs + final_jobs(
                 task, choices, self.seeds, command="reproduce", threads=self.threads
@@ -189,7 +186,7 @@ class Experiment:
                 spec,
                 command="reproduce",
                 seed=seed,
-                parameters=method_parameters(spec, {**self.parameters, **columns}),
+                parameters=contestant_parameters(spec, {**self.parameters, **columns}),
                 threads=self.threads,
             )
             for spec in dict.fromkeys(self.methods)

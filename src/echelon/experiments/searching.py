@@ -14,20 +14,19 @@ import numpy as np
 
 from echelon.data.splits import hold_out
 from echelon.data.tables import TableSchema
-from echelon.estimators import OrdinalClassifier
 from echelon.evaluation import metrics
+from echelon.experiments.contestants import check_contestants, contestant_parameters
 from echelon.experiments.execute import Executor, Report, RunsFailed
 from echelon.experiments.jobs import (
     MOST_RUNS,
     Job,
-    check_methods,
     check_settings,
     job,
-    method_parameters,
     settings_key,
     using_threads,
 )
 from echelon.experiments.tasks import Task
+from echelon.models.network import OrdinalClassifier
 from echelon.runs import Run
 
 _NESTED = ("settings", "backbone_options", "method_options", "text_options", "image_options")
@@ -127,9 +126,9 @@ class Search:
     def check(self) -> None:
         """Raise for what cannot be run."""
         self._check_types()
-        check_methods(self.methods, self.seeds)
+        check_contestants(self.methods, self.seeds)
         if self.test_seeds:
-            check_methods(self.methods, self.test_seeds)
+            check_contestants(self.methods, self.test_seeds)
         if self.metric not in metrics.METRICS:
             known = sorted(metrics.METRICS)
             raise ValueError(f"metric must be one of {', '.join(known)}; got {self.metric!r}")
@@ -204,7 +203,7 @@ class Search:
                 command="grid",
                 seed=seed,
                 part="valid",
-                parameters=method_parameters(spec, combination),
+                parameters=contestant_parameters(spec, combination),
                 threads=threads,
             )
             for spec in dict.fromkeys(self.methods)

@@ -279,6 +279,17 @@ def sorted_log_probabilities(logits: Tensor) -> Tensor:
     return above_previous + not_above + torch.cat([nothing, gaps, nothing], -1)
 
 
+def reached_tasks(ranks: Tensor, num_tasks: int) -> Tensor:
+    """CORN's conditional subsets: task k is active where y >= k. (..., K-1), of ranks (...)."""
+    return ranks.unsqueeze(-1) >= torch.arange(num_tasks, device=ranks.device)
+
+
+def every_task(ranks: Tensor, num_tasks: int, *, mask: str = "all") -> Tensor:
+    """Every task is active, or with ``mask="published"`` none of the lowest rank's. (..., K-1)."""
+    active = ranks > 0 if mask == "published" else torch.ones_like(ranks, dtype=torch.bool)
+    return active.unsqueeze(-1).expand(*ranks.shape, num_tasks)
+
+
 def _masked_bce(
     logits: Tensor,
     ranks: Tensor,
@@ -363,8 +374,8 @@ def _activity(labels: Labels, num_tasks: int, conditional: bool) -> Tensor:
     if labels.ranks is None:
         positive, negative = _soft_levels(labels, conditional)
         return positive + negative
-    tasks = torch.arange(num_tasks, device=labels.ranks.device)
-    return labels.ranks.unsqueeze(-1) >= (tasks if conditional else torch.zeros_like(tasks))
+    active = reached_tasks if conditional else every_task
+    return active(labels.ranks, num_tasks)
 
 
 def _count_pairs(

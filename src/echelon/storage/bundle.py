@@ -20,8 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import save
 from torch import Tensor
 
+from echelon.storage.atomic import WriteFailed, write_bytes
 from echelon.storage.regular import NotRegularError, open_regular
 
 _SEAL = "checksum"
@@ -102,6 +104,34 @@ def checksum(tensors: Mapping[str, Tensor], document: Any) -> str:
         digest.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())
         digest.update(_bytes_of(tensor))
     return digest.hexdigest()
+
+
+def write_bundle(
+    path: str | os.PathLike[str],
+    tensors: Mapping[str, Tensor],
+    key: str,
+    document: Mapping[str, Any],
+) -> None:
+    """Write tensors and a document to one sealed file, wholly or not at all.
+
+    Parameters
+    ----------
+    path : path
+        Its folder is made if it is not there.
+    tensors : mapping from name to Tensor
+    key : str
+        Whose file it is; :func:`read_bundle` asks for it.
+    document : mapping
+        Of what JSON knows.
+    """
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    whole = json.dumps(sealed(plain, document), allow_nan=False)
+    content = save(plain, metadata={key: whole})
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WriteFailed.of(str(path), error) from None
+    write_bytes(Path(path), content)
 
 
 def read_bundle(path: str | os.PathLike[str], key: str) -> Bundle:

@@ -1,12 +1,14 @@
-"""Rows that are trained on, and the batches they make.
+"""EncodedRows that are trained on, and the batches they make.
 
 Invariant: the batches of an epoch, and what is random in their pictures, are decided by the seed
 and the epoch alone; how many threads prepare them changes nothing.
 """
 
+import hashlib
+import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import torch
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from echelon.data.inputs import Batch, Inputs, prefetched
+from echelon.training.recipes import Settings
 
 _POOL = 50  # batches whose rows are sorted by length together
 _MAX_WORKERS = 4
@@ -21,20 +24,20 @@ _PREDICT_ROWS = 128  # texts or pictures at once
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Rows: features (n, d) or inputs on demand, ranks (n,), and weights (n,) or None."""
+class EncodedRows:
+    """EncodedRows: features (n, d) or inputs on demand, ranks (n,), and weights (n,) or None."""
 
     features: Tensor | Inputs
     ranks: Tensor
     weight: Tensor | None = None
 
-    def to(self, device: torch.device) -> "Rows":
+    def to(self, device: torch.device) -> "EncodedRows":
         """The same rows on a device; inputs on demand go there batch by batch."""
         weight = None if self.weight is None else self.weight.to(device)
         features = self.features
         if isinstance(features, Tensor):
             features = features.to(device)
-        return Rows(features, self.ranks.to(device), weight)
+        return EncodedRows(features, self.ranks.to(device), weight)
 
     def batches(
         self, order: Sequence[Tensor], seed: tuple[int, ...], workers: int
@@ -121,7 +124,7 @@ def count_batches(n: int, batch_size: int, drop_last: bool, least: int = 1) -> i
 
 
 def shuffled_batches(
-    rows: Rows,
+    rows: EncodedRows,
     draws: Tensor,
     batch_size: int,
     drop_last: bool,
@@ -162,3 +165,17 @@ def in_order(inputs: Inputs, workers: int) -> Iterator[tuple[NDArray[np.int64], 
     order = np.arange(len(inputs)) if lengths is None else np.argsort(lengths, kind="stable")
     parts = [order[i : i + _PREDICT_ROWS] for i in range(0, len(order), _PREDICT_ROWS)]
     yield from zip(parts, prefetched(inputs.take, parts, workers), strict=True)
+
+
+def fingerprint(method: str, settings: Settings, rows: EncodedRows, seed: int) -> str:
+    """Of everything that decides how a run goes."""
+    document = json.dumps([method, asdict(settings), seed], default=str, sort_keys=True)
+    digest = hashlib.sha256(document.encode())
+    if isinstance(rows.features, Tensor):
+        digest.update(rows.features.numpy().tobytes())
+    else:
+        digest.update(rows.features.digest())
+    digest.update(rows.ranks.numpy().tobytes())
+    if rows.weight is not None:
+        digest.update(rows.weight.numpy().tobytes())
+    return digest.hexdigest()

@@ -5,33 +5,19 @@ the old one and then takes its place, so that a run killed at any moment leaves 
 that was damaged all the same is never gone on from: it is set aside, and the run begins anew.
 """
 
-import json
 import os
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import save
 from torch import Tensor
 
-from echelon.storage.atomic import WriteFailed, write_bytes
-from echelon.storage.bundle import DamagedFileError, read_bundle, sealed
+from echelon.storage.bundle import DamagedFileError, read_bundle, write_bundle
 from echelon.storage.regular import NotRegularError
 
 _NAME = "checkpoint.safetensors"
 _KEY = "echelon_checkpoint"
-
-
-def write_atomically(path: Path, tensors: Mapping[str, Tensor], key: str, document: Any) -> None:
-    """Write tensors and a JSON document to one safetensors file, wholly or not at all."""
-    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    content = save(plain, metadata={key: json.dumps(document, allow_nan=False)})
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise WriteFailed.of(path, error) from None
-    write_bytes(path, content)
 
 
 class CheckpointFolder:
@@ -51,7 +37,7 @@ class CheckpointFolder:
     def save(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
         """Replace the newest checkpoint."""
         document = {"fingerprint": self.fingerprint, "state": dict(state)}
-        write_atomically(self.path, tensors, _KEY, sealed(tensors, document))
+        write_bundle(self.path, tensors, _KEY, document)
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """The newest checkpoint, or None where there is none yet or it was damaged."""

@@ -19,7 +19,7 @@ from torch import Tensor
 from echelon.curve import RankCurve
 from echelon.data.inputs import Inputs
 from echelon.evaluation import metrics
-from echelon.training.batches import Draws, Rows, count_batches, in_order, shuffled_batches
+from echelon.training.batches import Draws, EncodedRows, count_batches, in_order, shuffled_batches
 from echelon.training.checkpoints import CheckpointFolder
 from echelon.training.network import OrdinalNetwork
 from echelon.training.randomness import RandomStream
@@ -42,8 +42,8 @@ class Progress:
 
 def train(
     network: OrdinalNetwork,
-    rows: Rows,
-    validation: Rows | None,
+    rows: EncodedRows,
+    validation: EncodedRows | None,
     settings: Settings,
     *,
     seed: int,
@@ -58,7 +58,7 @@ def train(
     Parameters
     ----------
     network : OrdinalNetwork
-    rows, validation : Rows
+    rows, validation : EncodedRows
     settings : Settings
     seed : int
         Decides the batches and the dropout; the caller decides the first weights.
@@ -111,8 +111,8 @@ class _Run:
     def __init__(
         self,
         network: OrdinalNetwork,
-        rows: Rows,
-        validation: Rows | None,
+        rows: EncodedRows,
+        validation: EncodedRows | None,
         settings: Settings,
         seed: int,
         fabric: Any,
@@ -467,7 +467,7 @@ def _curve_of_inputs(network: OrdinalNetwork, inputs: Inputs, workers: int) -> R
     return RankCurve.concatenate(curves).rows(back)
 
 
-def score(curve: RankCurve, rows: Rows, metric: str, decision: str) -> float:
+def score(curve: RankCurve, rows: EncodedRows, metric: str, decision: str) -> float:
     """A metric of :mod:`echelon.evaluation.metrics` on validation rows."""
     truth: NDArray[Any] = rows.ranks.cpu().numpy()
     weight = None if rows.weight is None else rows.weight.cpu().numpy()

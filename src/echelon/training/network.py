@@ -1,13 +1,8 @@
 """An encoder, a backbone and a head: everything from raw columns to logits."""
 
-import copy
-from collections.abc import Mapping
-from typing import Any
-
-import torch
 from torch import Tensor, nn
 
-from echelon.curve import CalibrationMap, RankCurve
+from echelon.curve import RankCurve
 from echelon.functional import LossParts
 from echelon.methods import Method
 
@@ -37,14 +32,6 @@ class OrdinalNetwork(nn.Module):
         self.backbone = backbone
         self.head = method.head(out_features)
         self.method = method
-        self.calibration: Calibration | None = None
-
-    def calibrated(self, calibration: "Calibration | None") -> "OrdinalNetwork":
-        """These very layers with another calibration, or none; this network stays as it is."""
-        other = copy.copy(self)
-        other._modules = dict(self._modules)  # of which a copy would share one with this network
-        other.calibration = calibration
-        return other
 
     def forward(self, features: Tensor | dict[str, Tensor]) -> Tensor:
         """Logits (n, J) or (n, k, J) of encoded features (n, d), or of a tensor for each part."""
@@ -84,24 +71,4 @@ class OrdinalNetwork(nn.Module):
     def curve(self, logits: Tensor) -> RankCurve:
         """The curve of each row; that of an ensemble is the mean over its members."""
         curve = self.method.curve(logits)
-        if logits.dim() == 3:
-            curve = curve.mixture()
-        return curve if self.calibration is None else curve.calibrated(self.calibration.map())
-
-
-class Calibration(nn.Module):
-    """A :class:`echelon.curve.CalibrationMap` that is saved, moved and exported with a network.
-
-    Parameters
-    ----------
-    fields : mapping from field of the map to what it holds
-    """
-
-    def __init__(self, fields: Mapping[str, Any]) -> None:
-        super().__init__()
-        for name in CalibrationMap._fields:
-            self.register_buffer(name, torch.as_tensor(fields[name], dtype=torch.float64))
-
-    def map(self) -> CalibrationMap:
-        """What the curve applies."""
-        return CalibrationMap(*(self.get_buffer(name) for name in CalibrationMap._fields))
+        return curve.mixture() if logits.dim() == 3 else curve

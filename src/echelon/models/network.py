@@ -1,48 +1,30 @@
-"""The scikit-learn estimator: a table and an ordered target in, a rank-consistent model out."""
+"""The model that is a neural network: on tables, texts and images, trained by any method."""
 
 import copy
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, cast
+from types import NoneType
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
-from torch import nn
+from torch import Tensor, nn
 
-from echelon.backbones.parts import options_by_part
+from echelon.backbones.parts import choose_backbones, options_by_part
 from echelon.curve import DECISIONS, RankCurve
-from echelon.data.columns import gathered_remarks
 from echelon.data.images import OnBroken
 from echelon.data.inputs import Inputs
 from echelon.data.labels import Labels
+from echelon.data.rows import Rows
 from echelon.data.tables import RawTable, TableEncoder, TableSchema
 from echelon.evaluation import metrics
-from echelon.evaluation._arguments import as_weight
-from echelon.fitting import (
-    Part,
-    class_weights,
-    fingerprint,
-    given_part,
-    memory_line,
-    row_weights,
-    split_rows,
-    without_broken,
-)
 from echelon.methods import method as make_method
-from echelon.prediction import (
-    CurvePredictor,
-    Decision,
-    check_decision,
-    require_same_length,
-    tune_cutpoints,
-)
-from echelon.training.batches import Rows, worker_count
+from echelon.models.base import CurveClassifier, Decision, check_decision
+from echelon.models.document import Described, require_scores, typed
+from echelon.models.features import read_places
+from echelon.training.batches import EncodedRows, fingerprint, worker_count
 from echelon.training.checkpoints import CheckpointFolder
 from echelon.training.devices import make_fabric
 from echelon.training.loop import predict_curve, train
@@ -57,12 +39,13 @@ from echelon.training.preparation import (
 )
 from echelon.training.progress import epoch_bar
 from echelon.training.randomness import RandomStream
+from echelon.training.rebuilding import rebuild
 from echelon.training.recipes import Settings, make_settings
 
 _EXACT_ROWS = 4096  # of a table, up to which predictions are computed in float64
 
 
-class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class OrdinalClassifier(CurveClassifier):
     """Ordinal regression with a neural network on tables, texts and images.
 
     Parameters
@@ -143,6 +126,8 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
     (2, 3)
     """
 
+    kind: ClassVar[str] = "network"
+
     def __init__(
         self,
         method: str = "corn",
@@ -202,121 +187,40 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
         self.settings = settings
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
-
     # ---- fitting -----------------------------------------------------------------------------
 
-    def fit(
-        self,
-        X: Any,  # noqa: N803
-        y: Any,
-        sample_weight: ArrayLike | None = None,
-        groups: Any = None,
-        X_val: Any = None,  # noqa: N803
-        y_val: Any = None,
-    ) -> "OrdinalClassifier":
-        """Fit the network.
+    def read_schema(self, X: Any) -> TableSchema:  # noqa: N803
+        """What the columns of training rows are; a single one is what the backbone says it is."""
+        return read_schema(X, self.backbone, self.text, self.image)
 
-        Parameters
-        ----------
-        X : DataFrame or array, shape (n, columns)
-            Numbers, booleans, dates, strings and categories; missing values are fine. What a cell
-            means is told in :mod:`echelon.data.cells`.
-        y : array-like, shape (n,)
-        sample_weight : array-like, shape (n,), optional
-        groups : array-like, shape (n,), optional
-            Rows of one group stay on one side of the validation split.
-        X_val, y_val : optional
-            A validation part of your own.
-        """
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None")
-        given = self._given_parameters()
-        generator = check_random_state(self.random_state)
-        seed = int(generator.randint(2**31 - 1))
-        if y_val is not None and X_val is None:
-            raise ValueError("y_val holds the labels of X_val, which is None; pass both or neither")
-        schema = read_schema(X, self.backbone, self.text, self.image)
-        with gathered_remarks():  # the schema has said what became of odd cells
-            table = schema.read(X)
-        labels = Labels.of(y, self.classes)
-        ranks = labels.to_ranks(y)
-        require_same_length(len(table), len(ranks), "y")
-        own_weight = None
-        if sample_weight is not None:
-            own_weight = as_weight(sample_weight, length=len(ranks))
-        per_class = class_weights(self.class_weight, own_weight, ranks, labels)
-        weight = row_weights(own_weight, per_class, ranks)
-        weighted = weight is not None
-        every = np.ones(len(ranks)) if weight is None else weight
-        groups = None if groups is None else np.asarray(groups)
-        whole, groups, skipped = without_broken(Part(table, ranks, every), groups, self.on_broken)
-        held = None
-        if X_val is not None:
-            held = given_part(schema, labels, X_val, y_val, per_class, self.on_broken)
-        training, validation = split_rows(whole, held, self.validation_fraction, groups, seed)
-        if not training.weight.any():
-            raise ValueError("all training rows have a weight of 0: there is nothing to learn from")
-
-        settings = copy.deepcopy(self._make_settings(schema, len(training.ranks)))
+    def fit_rows(self, rows: Rows, validation: Rows | None, labels: Labels, seed: int) -> None:
+        """Train a network; the validation rows choose the epoch."""
+        settings = copy.deepcopy(self._make_settings(rows.schema, len(rows)))
         check_decision(
             settings.decision if self.decision is None else self.decision, labels.num_classes
         )
-        network, readers = self._build(training.table, schema, settings, labels, seed)
-        rows = _rows(readers, network, training, weighted)
-        validation_rows = (
-            None if validation is None else _rows(readers, network, validation, weighted)
-        )
+        network, readers = self._build(rows, settings, labels, seed)
+        encoded = _encoded(readers, network, rows)
+        held = None if validation is None else _encoded(readers, network, validation)
         if self.verbose:
-            print(memory_line(whole.table, rows, network), file=sys.stderr)
-        progress = self._train(network, rows, validation_rows, settings, seed)
-        cutpoints = None
-        if validation_rows is not None:
-            held_out = self._predicted(network, validation_rows.features)
-            probabilities = held_out.probabilities.double().cpu().numpy()
-            assert validation is not None
-            cutpoints = tune_cutpoints(
-                validation.ranks, probabilities, validation.weight if weighted else None
-            )
-        if settings.refit and X_val is None and progress.best_epoch is not None:
-            # Train anew on all rows for the number of epochs that the held-out rows chose.
-            network, readers = self._build(whole.table, schema, settings, labels, seed)
-            rows = _rows(readers, network, whole, weighted)
-            fixed = replace(settings, max_epochs=progress.best_epoch)
-            self._train(network, rows, None, fixed, seed, "refit")
+            print(_memory_line(rows, encoded, network), file=sys.stderr)
+        progress = self._train(network, encoded, held, settings, seed)
+        self.network_, self.readers_, self.settings_ = network, readers, settings
+        self.history_, self.best_epoch_ = progress.history, progress.best_epoch
 
-        self.schema_, self.labels_, self.network_, self.settings_ = (
-            schema, labels, network, settings,
-        )  # fmt: skip
-        self.readers_, self.skipped_ = readers, skipped
-        self.fitted_parameters_ = given
-        self.cutpoints_, self.conformal_, self.calibration_summary_ = cutpoints, None, None
-        self.classes_ = labels.classes
-        self.history_ = progress.history
-        self.best_epoch_ = progress.best_epoch
-        self.n_features_in_ = len(schema.columns)
-        if schema.named:
-            self.feature_names_in_ = np.array([c.name for c in schema.columns], dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        return self
+    def fit_again(self, rows: Rows, labels: Labels, seed: int) -> None:
+        """Train anew on all rows for the number of epochs that the held-out rows chose."""
+        if not self.settings_.refit or self.best_epoch_ is None:
+            return
+        network, readers = self._build(rows, self.settings_, labels, seed)
+        fixed = replace(self.settings_, max_epochs=self.best_epoch_)
+        self._train(network, _encoded(readers, network, rows), None, fixed, seed, "refit")
+        self.network_, self.readers_ = network, readers
 
     def training_settings(self, X: Any, num_rows: int | None = None) -> Settings:  # noqa: N803
         """Every choice that a fit would make on such rows, or on so many of them."""
         schema = read_schema(X, self.backbone, self.text, self.image)
         return self._make_settings(schema, len(X) if num_rows is None else num_rows)
-
-    def _given_parameters(self) -> dict[str, Any]:
-        """The parameters as they are now, whatever is set or changed in place afterwards."""
-        return {
-            name: value if isinstance(value, nn.Module) else copy.deepcopy(value)
-            for name, value in self.get_params(deep=False).items()
-        }
 
     def _make_settings(self, schema: TableSchema, num_rows: int) -> Settings:
         backbone = resolve_backbone(self.backbone, schema.parts)
@@ -344,11 +248,11 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
         return make_settings(self.recipe, self.method, backbone, num_rows, overrides)
 
     def _build(
-        self, table: RawTable, schema: TableSchema, settings: Settings, labels: Labels, seed: int
+        self, rows: Rows, settings: Settings, labels: Labels, seed: int
     ) -> tuple[OrdinalNetwork, Readers]:
         """A fresh network, and the readers of its texts and images, for training rows."""
-        readers = Readers.of(table, settings)
-        encoder = TableEncoder.of(table, schema, scaling=settings.scaling)
+        readers = Readers.of(rows.table, settings)
+        encoder = TableEncoder.of(rows.table, rows.schema, scaling=settings.scaling)
         chosen = make_method(self.method, labels.num_classes, **settings.method_options)
         with RandomStream(seed).drawn():
             return make_network(encoder, readers, settings, chosen, self.backbone), readers
@@ -356,8 +260,8 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
     def _train(
         self,
         network: OrdinalNetwork,
-        rows: Rows,
-        validation: Rows | None,
+        rows: EncodedRows,
+        validation: EncodedRows | None,
         settings: Settings,
         seed: int,
         stage: str = "",
@@ -383,17 +287,17 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
 
     # ---- predicting --------------------------------------------------------------------------
 
-    def _predicted(self, network: OrdinalNetwork, features: torch.Tensor | Inputs) -> RankCurve:
-        return predict_curve(network, features, worker_count(features, self.workers))
+    def default_decision(self) -> str:
+        """That of the recipe."""
+        return self.settings_.decision
 
     @torch.no_grad()
-    def _curves(self, X: Any) -> Iterator[RankCurve]:  # noqa: N803
-        check_is_fitted(self, "network_")
-        table = self.schema_.read(X)
+    def curves_of_rows(self, table: RawTable) -> Iterator[RankCurve]:
+        """The curves of rows; of a small table in float64."""
         network = self.network_.eval()
-        if self.schema_.parts != ("table",):
-            inputs = self.readers_.inputs(table, cast(TableEncoder, network.encoder))
-            yield self._predicted(network, inputs)
+        inputs = None if table.is_plain else self.readers_.inputs(table, self._encoder)
+        if isinstance(inputs, Inputs):
+            yield predict_curve(network, inputs, worker_count(inputs, self.workers))
             return
         if len(table) <= _EXACT_ROWS:
             # In float32 the rounding of a row depends on how many are multiplied with it.
@@ -403,22 +307,159 @@ class OrdinalClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type
             features = network.encoder(numbers.to(like.device), codes.to(like.device))
             yield network.curve(network(features.to(like.dtype)))
 
-    def save(self, path: str | Path) -> None:
-        """Write the model to a file that can be opened safely anywhere, with :func:`echelon.load`.
+    @property
+    def _encoder(self) -> TableEncoder:
+        return cast(TableEncoder, self.network_.encoder)
 
-        One safetensors file with everything from the raw columns to the labels in it.
-        """
-        check_is_fitted(self, "network_")
-        from echelon.bundle import save  # which imports this module
+    def farthest_column(self, table: RawTable, row: int) -> str | None:
+        """The column in which a row is farthest from the rows that were trained on."""
+        encoder = self._encoder
+        numbers = table.numbers[row, encoder.kept.cpu().numpy()]
+        if not len(numbers):
+            return None
+        with np.errstate(over="ignore"):
+            away = np.abs(numbers - encoder.centre.cpu().numpy()) / encoder.scale.cpu().numpy()
+        place = int(np.nan_to_num(away, posinf=np.inf).argmax())
+        name = self.schema_.numeric[int(encoder.kept[place])].name
+        return f"{name!r}, which holds {numbers[place]:g}"
 
-        save(self, path)
+    def outcome(self) -> dict[str, Any]:
+        """The epoch that was chosen."""
+        return {"best_epoch": self.best_epoch_}
+
+    # ---- files -------------------------------------------------------------------------------
+
+    def describe_model(self) -> Described:
+        """The network's weights, and what its layers and its readers are."""
+        if not isinstance(self.fitted_parameters_["backbone"], (str, Mapping, NoneType)):
+            raise ValueError(
+                "a model with a backbone of your own cannot be saved, as reading it back would "
+                "have to run your code; save `model.network_.state_dict()` yourself, or use a "
+                "named backbone"
+            )
+        document = {
+            "readers": self.readers_.describe(self.network_),
+            "encoder": {"scaling": self._encoder.scaling},
+            "settings": asdict(self.settings_),
+            "history": self.history_,
+            "best_epoch": self.best_epoch_,
+        }
+        return Described(document, dict(self.network_.state_dict()))
+
+    def rebuild_model(self, described: Described) -> None:
+        """The network that a document and tensors describe, neither of which is trusted."""
+        document, tensors = described
+        self.settings_ = _read_settings(typed(document["settings"], dict, "settings"))
+        check_decision(self.settings_.decision, self.labels_.num_classes)
+        numeric, categorical = self.schema_.numeric, self.schema_.categorical
+        kept, indicators = (
+            read_places(tensors[f"encoder.{name}"], len(numeric)) for name in ("kept", "indicators")
+        )
+        scaling = typed(document["encoder"], dict, "encoder")["scaling"]
+        readers = Readers.rebuild(typed(document["readers"], dict, "readers"))
+        _check_parts(self, readers)
+        chosen = make_method(self.method, self.labels_.num_classes, **self.settings_.method_options)
+
+        def make() -> OrdinalNetwork:
+            encoder = TableEncoder(
+                len(numeric),
+                tuple(len(column.categories) for column in categorical),
+                scaling=scaling,
+                kept=kept,
+                indicators=indicators,
+            )
+            return make_network(encoder, readers, self.settings_, chosen)
+
+        with RandomStream(0).drawn():  # its first weights are random, and then those of the file
+            self.network_ = cast(OrdinalNetwork, rebuild(make, tensors))
+        self.network_.eval()
+        self.readers_ = readers
+        for scores in typed(document["history"], list, "history"):
+            require_scores(scores)
+        self.history_ = document["history"]
+        self.best_epoch_ = document["best_epoch"]
+        if self.best_epoch_ is not None:
+            typed(self.best_epoch_, int, "best epoch")
+        _try_out(self)
 
 
-def _rows(readers: Readers, network: OrdinalNetwork, part: Part, weighted: bool) -> Rows:
+def _encoded(readers: Readers, network: OrdinalNetwork, rows: Rows) -> EncodedRows:
     """What the loop trains on."""
-    features = readers.inputs(part.table, cast(TableEncoder, network.encoder))
-    return Rows(
+    features = readers.inputs(rows.table, cast(TableEncoder, network.encoder))
+    return EncodedRows(
         precomputed(network, features),
-        torch.from_numpy(part.ranks),
-        torch.from_numpy(part.weight) if weighted else None,
+        torch.from_numpy(rows.ranks),
+        None if rows.weight is None else torch.from_numpy(rows.weight),
     )
+
+
+def _memory_line(given: Rows, rows: EncodedRows, network: nn.Module) -> str:
+    """What a fit holds at once: the table, its features, and the network with its optimiser."""
+    table = given.table
+    raw = table.numbers.nbytes + table.codes.nbytes
+    features = rows.features if isinstance(rows.features, Tensor) else rows.features.table
+    held = sum(t.nbytes for t in (features, rows.ranks, rows.weight) if t is not None)
+    # parameters, gradients, two moments, and the best epoch
+    parameters = 5 * sum(parameter.nbytes for parameter in network.parameters())
+    total = (2 * raw + held + parameters) / 2**20  # the split copies the table once
+    what = [f"{len(table):,} rows"]
+    if features is not None:
+        what.append(f"{features.shape[1]} features")
+    what += [kind for kind in ("texts", "images") if getattr(table, kind) is not None]
+    return f"{', '.join(what)}: about {total:,.0f} MiB"
+
+
+# ---- what a file says ----------------------------------------------------------------------------
+
+
+def _try_out(model: OrdinalClassifier) -> None:
+    """Predict one empty row of texts and images, to find here what does not fit together."""
+    if model.schema_.parts == ("table",):
+        return
+    readers, encoder = model.readers_, cast(TableEncoder, model.network_.encoder)
+    row: dict[str, Tensor] = {}
+    if "table" in model.schema_.parts:
+        row["table"] = torch.zeros(1, encoder.num_features)
+    if readers.tokenizer is not None:
+        row["text"] = readers.tokenizer.encode([""]).take(np.arange(1))
+    if readers.pictures is not None:
+        side = readers.pictures.crop
+        row["image"] = torch.zeros(1, 3, side, side, dtype=torch.uint8)
+    with torch.no_grad():
+        model.network_.curve(model.network_(row))
+
+
+def _read_settings(described: Mapping[str, Any]) -> Settings:
+    settings = dict(described)
+    for name in ("backbone_options", "text_options", "image_options", "method_options"):
+        typed(settings.get(name, {}), dict, name)
+    settings["backbone_options"] = _with_tuples(settings["backbone_options"])
+    made = Settings(**settings)
+    named = made.backbone.values() if isinstance(made.backbone, Mapping) else [made.backbone]
+    for name in named:
+        typed(name, str, "backbone")
+    return made
+
+
+def _check_parts(model: OrdinalClassifier, readers: Readers) -> None:
+    """Raise where columns, networks and readers are not of the same parts of a row."""
+    parts, backbone = model.schema_.parts, model.settings_.backbone
+    if parts == ("table",):
+        if not isinstance(backbone, str):
+            raise ValueError("it has networks for texts or images, and no such column")
+    elif not isinstance(backbone, Mapping) or set(backbone) != set(parts):
+        raise ValueError(f"it must have a network for each of {', '.join(parts)}")
+    else:
+        choose_backbones(backbone, parts)
+    for part, reader in (("text", readers.tokenizer), ("image", readers.pictures)):
+        if (part in parts) != (reader is not None):
+            raise ValueError(f"its column of {part}s and what reads it do not belong together")
+        if len(model.schema_.of_kind(cast(Any, part))) > 1:
+            raise ValueError(f"it has several columns of {part}s")
+
+
+def _with_tuples(options: Any) -> Any:
+    """Options as they were before JSON, which has no tuples."""
+    if isinstance(options, dict):
+        return {name: _with_tuples(value) for name, value in options.items()}
+    return tuple(options) if isinstance(options, list) else options

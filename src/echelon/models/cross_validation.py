@@ -11,13 +11,11 @@ from sklearn.utils import check_random_state
 from echelon.curve import RankCurve
 from echelon.data.labels import Labels
 from echelon.data.splits import folds as assign_folds
-from echelon.estimators import OrdinalClassifier
-from echelon.prediction import require_same_length
-from echelon.training.preparation import read_schema
+from echelon.models.base import CurveClassifier, require_same_length
 
 
 def cross_val_curve(
-    model: OrdinalClassifier,
+    model: CurveClassifier,
     X: Any,  # noqa: N803
     y: Any,
     *,
@@ -32,16 +30,17 @@ def cross_val_curve(
 
     Parameters
     ----------
-    model : OrdinalClassifier
+    model : any model of echelon
         Cloned for each fold; it is not fitted itself.
     X, y, sample_weight, groups
-        As for :meth:`OrdinalClassifier.fit`.
+        As for its `fit`.
     folds : int
 
     Examples
     --------
     >>> from echelon.data import make_friedman
     >>> data = make_friedman(200, num_classes=3)
+    >>> from echelon import OrdinalClassifier
     >>> quick = OrdinalClassifier(max_epochs=1, random_state=0)
     >>> cross_val_curve(quick, data.features, data.ranks, folds=2)
     RankCurve(rows=(200,), num_classes=3)
@@ -49,7 +48,7 @@ def cross_val_curve(
     labels = Labels.of(y, model.classes)
     ranks = labels.to_ranks(y)
     seed = int(check_random_state(model.random_state).randint(2**31 - 1))
-    table = read_schema(X, model.backbone, model.text, model.image).read(X)
+    table = model.read_schema(X).read(X)
     require_same_length(len(table), len(ranks), "y")
     number = assign_folds(table, folds, groups=groups, generator=np.random.default_rng(seed))
     weight = None if sample_weight is None else np.asarray(sample_weight)
@@ -64,7 +63,7 @@ def cross_val_curve(
             sample_weight=None if weight is None else weight[inside],
             groups=None if every_group is None else every_group[inside],
         )
-        curves.append(fitted.predict_curve(_take(X, outside)).to("cpu", torch.float64))
+        curves.append(fitted.curve(_take(X, outside)).to("cpu", torch.float64))
         order.append(outside)
     back = np.argsort(np.concatenate(order))
     return RankCurve.concatenate(curves).rows(torch.from_numpy(back))

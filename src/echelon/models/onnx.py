@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from echelon.curve import CalibrationMap
 from echelon.extras import require
 from echelon.storage.atomic import require_writable, write_bytes
 from echelon.training.network import OrdinalNetwork
@@ -29,10 +30,18 @@ _PREFIX = "echelon_"  # of names inside the graph, which columns may not have
 class _FromRawRows(nn.Module):
     """Numbers (n, p), codes (n, q), token ids and pixels to exceedance, probabilities and rank."""
 
-    def __init__(self, network: OrdinalNetwork, decision: str | Tensor) -> None:
+    def __init__(
+        self,
+        network: OrdinalNetwork,
+        calibration: CalibrationMap | None,
+        decision: str | Tensor,
+    ) -> None:
         super().__init__()
         self.network = network
         self.decision = decision
+        self.is_calibrated = calibration is not None
+        for name, values in (calibration._asdict() if calibration is not None else {}).items():
+            self.register_buffer(f"calibration_{name}", values)
 
     def forward(
         self,
@@ -50,6 +59,9 @@ class _FromRawRows(nn.Module):
             parts = {"table": table, "text": text, "image": image}
             features = {part: tensor for part, tensor in parts.items() if tensor is not None}
         curve = network.curve(network(features))
+        if self.is_calibrated:
+            fields = (self.get_buffer(f"calibration_{name}") for name in CalibrationMap._fields)
+            curve = curve.calibrated(CalibrationMap(*fields))
         return curve.exceedance, curve.probabilities, curve.label(self.decision)
 
 
@@ -71,7 +83,8 @@ def export_onnx(model: Any, path: str | Path) -> None:
 def _export_core(model: Any) -> Any:
     import warnings
 
-    module = _FromRawRows(model.network_, model.decision_rule()).eval().cpu()
+    module = _FromRawRows(model.network_, model.calibration_, model.decision_rule())
+    module = module.eval().cpu()
     rows = torch.export.Dim("rows", min=1)
     example: dict[str, Tensor] = {}
     shapes: dict[str, dict[int, Any]] = {}

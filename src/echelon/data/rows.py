@@ -1,0 +1,144 @@
+"""Rows with their ranks, weights and groups: what is divided, and what a model is fitted on."""
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echelon.data.images import OnBroken, find_broken
+from echelon.data.labels import Labels
+from echelon.data.splits import hold_out
+from echelon.data.tables import RawTable, TableSchema
+
+_LISTED = 3
+
+
+@dataclass(frozen=True)
+class Rows:
+    """n rows.
+
+    Attributes
+    ----------
+    schema : TableSchema
+        What their columns are.
+    table : RawTable
+        Their cells.
+    ranks : array of int64, shape (n,)
+    weight : array of float64, shape (n,), or None
+        None where all rows count alike.
+    groups : array, shape (n,), or None
+    """
+
+    schema: TableSchema
+    table: RawTable
+    ranks: NDArray[np.int64]
+    weight: NDArray[np.float64] | None = None
+    groups: NDArray[Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.ranks)
+
+    def select(self, chosen: Any) -> "Rows":
+        """Some of the rows, by their places or by a mask."""
+        return Rows(
+            self.schema,
+            self.table.rows(chosen),
+            self.ranks[chosen],
+            None if self.weight is None else self.weight[chosen],
+            None if self.groups is None else self.groups[chosen],
+        )
+
+
+def divide(rows: Rows, fraction: float, seed: int) -> tuple[Rows, Rows | None]:
+    """Rows to be trained on, and a share that is held out; groups and twins stay on one side."""
+    if fraction == 0:
+        return rows, None
+    held = hold_out(
+        rows.table, rows.ranks, fraction, groups=rows.groups, generator=np.random.default_rng(seed)
+    )
+    validation = rows.select(held)
+    if validation.weight is not None and not validation.weight.any():
+        validation = replace(validation, weight=np.ones_like(validation.weight))
+    return rows.select(~held), validation
+
+
+def class_weights(
+    class_weight: Mapping[Any, float] | str | None,
+    sample_weight: NDArray[np.float64] | None,
+    ranks: NDArray[np.int64],
+    labels: Labels,
+) -> NDArray[np.float64] | None:
+    """The weight of each class, (K,), as the parameter `class_weight` says; None where all are 1.
+
+    ``"balanced"`` gives every class that occurs the same share of the weight of all rows.
+    """
+    if class_weight is None:
+        return None
+    per_class = np.ones(labels.num_classes)
+    if isinstance(class_weight, Mapping):
+        for label, value in class_weight.items():
+            per_class[labels.to_ranks([label])[0]] = _checked_class_weight(label, value)
+        if not per_class[np.unique(ranks)].any():
+            raise ValueError("class_weight is 0 for every class that occurs: nothing would count")
+    elif isinstance(class_weight, str) and class_weight == "balanced":
+        counts = np.bincount(ranks, weights=sample_weight, minlength=labels.num_classes)
+        present = counts > 0
+        per_class[present] = counts.sum() / (present.sum() * counts[present])
+    else:
+        names, example = labels.classes.tolist(), {labels.classes.tolist()[0]: 2.0}
+        if isinstance(class_weight, (list, tuple)) and len(class_weight) == len(names):
+            example = dict(zip(names, class_weight, strict=True))
+        raise ValueError(
+            f"class_weight must be 'balanced' or a mapping from label to weight, such as "
+            f"{example}; got {class_weight!r}"
+        )
+    return per_class
+
+
+def _checked_class_weight(label: Any, value: Any) -> float:
+    if isinstance(value, (int, float, np.number)) and np.isfinite(value) and value >= 0:
+        return float(value)
+    raise ValueError(
+        f"class_weight must be a finite number of at least 0 for every label; got {value!r} for "
+        f"{label!r}"
+    )
+
+
+def row_weights(
+    sample_weight: NDArray[np.float64] | None,
+    per_class: NDArray[np.float64] | None,
+    ranks: NDArray[np.int64],
+) -> NDArray[np.float64] | None:
+    """The weight of each row, (n,): its own times that of its class; None where all count alike."""
+    if per_class is None:
+        return sample_weight
+    of_class: NDArray[np.float64] = per_class[ranks]
+    return of_class if sample_weight is None else sample_weight * of_class
+
+
+def without_broken(rows: Rows, on_broken: OnBroken) -> tuple[Rows, dict[int, str]]:
+    """The rows whose images can be read, and why the others cannot.
+
+    With ``on_broken="raise"`` nothing is read yet: the first broken image raises when it is needed.
+    """
+    if on_broken not in ("raise", "skip"):
+        raise ValueError(f"on_broken must be 'raise' or 'skip'; got {on_broken!r}")
+    if on_broken == "raise" or rows.table.images is None:
+        return rows, {}
+    broken = find_broken(rows.table.images)
+    if not broken:
+        return rows, {}
+    reasons = "; ".join(list(broken.values())[:_LISTED])
+    if len(broken) == len(rows):
+        raise ValueError(f"none of the {len(broken)} images can be read: {reasons}")
+    warnings.warn(
+        f"{len(broken)} of {len(rows)} rows are left out, as their images cannot be read: "
+        f"{reasons}" + ("; .." if len(broken) > _LISTED else ""),
+        stacklevel=3,
+    )
+    kept = np.ones(len(rows), dtype=bool)
+    kept[list(broken)] = False
+    return rows.select(kept), broken

@@ -1,0 +1,70 @@
+"""A short summary of the training columns, which is saved with a model.
+
+Later commands read it: what a column held, how often it was empty, where its values lay.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from echelon.data.tables import RawTable, TableSchema
+
+_QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+_DIGITS = 6  # significant ones of a quantile
+_FREQUENT = 5
+
+
+def summarise_columns(schema: TableSchema, table: RawTable) -> list[dict[str, Any]]:
+    """What each column of training rows holds, in the order of the schema.
+
+    Returns
+    -------
+    list of dict
+        Each with `name`, `kind` and `missing` (a share); for numbers and dates also `quantiles`,
+        from the smallest to the largest value, and for categories `frequent`, the most frequent
+        ones with their shares.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> colours = ["red", "red", "blue", None]
+    >>> frame = pd.DataFrame({"size": [1.0, 3.0, None, 2.0], "colour": colours})
+    >>> schema = TableSchema.of(frame)
+    >>> for column in summarise_columns(schema, schema.read(frame)):
+    ...     print(column)
+    {'name': 'size', 'kind': 'number', 'missing': 0.25,
+     'quantiles': [1.0, 1.1, 1.5, 2.0, 2.5, 2.9, 3.0]}
+    {'name': 'colour', 'kind': 'category', 'missing': 0.25,
+     'frequent': {'red': 0.5, 'blue': 0.25}}
+    """
+    numbers = {column.name: i for i, column in enumerate(schema.numeric)}
+    codes = {column.name: i for i, column in enumerate(schema.categorical)}
+    summaries = []
+    for column in schema.columns:
+        summary: dict[str, Any] = {"name": column.name, "kind": column.kind}
+        if column.name in numbers:
+            values = table.numbers[:, numbers[column.name]].astype(np.float64)
+            present = values[~np.isnan(values)]
+            summary["missing"] = _share(len(values) - len(present), len(values))
+            summary["quantiles"] = (
+                [_short(q) for q in np.quantile(present, _QUANTILES)] if len(present) else []
+            )
+        elif column.name in codes:
+            counts = np.bincount(
+                table.codes[:, codes[column.name]], minlength=len(column.categories) + 1
+            )
+            summary["missing"] = _share(int(counts[0]), len(table))
+            order = np.argsort(-counts[1:], kind="stable")[:_FREQUENT]
+            summary["frequent"] = {
+                column.categories[i]: _share(int(counts[i + 1]), len(table)) for i in order
+            }
+        summaries.append(summary)
+    return summaries
+
+
+def _share(count: int, total: int) -> float:
+    return round(count / max(total, 1), 4)
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")

@@ -1,0 +1,99 @@
+"""Who competes: a METHOD, a METHOD/BACKBONE or a MODEL, with options after colons.
+
+The names of methods and models are disjoint, so that one word says which it is. What a run writes
+down of a contestant are its parameters; those of a model other than the network name it under
+``"model"``.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from echelon.methods import METHODS
+from echelon.models.table import MODELS, model_class
+
+MOST_SEEDS = 10_000
+NETWORK = "network"
+_MODEL = "model"
+
+
+def contestant_parameters(spec: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a contestant, with those that all share.
+
+    Examples
+    --------
+    >>> contestant_parameters("corn_without_subsets:mask=published", {})
+    {'method': 'corn_without_subsets', 'method_options': {'mask': 'published'}}
+    >>> contestant_parameters("corn/tabm", {"recipe": "default"})
+    {'recipe': 'default', 'method': 'corn', 'backbone': 'tabm'}
+    >>> contestant_parameters("cumulative_link:link=probit", {"recipe": "default"})
+    {'model': 'cumulative_link', 'link': 'probit'}
+    """
+    name, *given = spec.split(":")
+    name, slash, backbone = name.partition("/")
+    if name in METHODS:
+        chosen = {**parameters, "method": name}
+        if slash:
+            chosen["backbone"] = backbone
+        options = dict(parameters.get("method_options") or {})
+        options |= _options(name, given, METHODS[name].options)
+        return {**chosen, "method_options": options} if options else chosen
+    known = model_class(name)().get_params(deep=False)
+    shared = {key: value for key, value in parameters.items() if key in known}
+    return {_MODEL: name, **shared, **_options(name, given, known)}
+
+
+def make_model(parameters: Mapping[str, Any], **more: Any) -> Any:
+    """The unfitted model that parameters of a contestant describe.
+
+    Examples
+    --------
+    >>> type(make_model({"model": "cumulative_link"})).__name__
+    'CumulativeLinkModel'
+    """
+    own = {key: value for key, value in parameters.items() if key != _MODEL}
+    return model_class(parameters.get(_MODEL, NETWORK))(**own, **more)
+
+
+def model_of(parameters: Mapping[str, Any]) -> str:
+    """The name of the model that parameters of a contestant describe."""
+    return str(parameters.get(_MODEL, NETWORK))
+
+
+def check_contestants(specs: Sequence[str], seeds: int) -> None:
+    """Raise for contestants that are not there, or no seeds, before anything is run."""
+    models = [name for name, row in MODELS.items() if not row.has_method]
+    unknown = [
+        spec
+        for spec in specs
+        if spec.partition(":")[0].partition("/")[0] not in METHODS
+        and spec.partition(":")[0] not in models
+    ]
+    if unknown or not specs:
+        raise ValueError(
+            f"methods must be of {', '.join((*METHODS, *models))}, a method also with its backbone "
+            f"as in corn/tabm; got {', '.join(unknown) if unknown else 'none'}"
+        )
+    for spec in specs:
+        contestant_parameters(spec, {})
+    if not 1 <= seeds <= MOST_SEEDS:
+        raise ValueError(f"seeds must be at least 1 and at most {MOST_SEEDS:,}; got {seeds}")
+
+
+def _options(name: str, given: Sequence[str], known: Mapping[str, Any]) -> dict[str, Any]:
+    options = {}
+    for each in given:
+        option, equals, value = each.partition("=")
+        if not equals or option not in known:
+            listed = ", ".join(known) or "none"
+            raise ValueError(f"{name} has no option {each!r}; its options are: {listed}")
+        options[option] = _typed(value)
+    return options
+
+
+def _typed(value: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return {"true": True, "false": False}.get(value.lower(), value)

@@ -1,0 +1,191 @@
+"""The linear model of the field: proportional odds and its kin, fitted exactly."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from echelon.curve import RankCurve
+from echelon.data.labels import Labels
+from echelon.data.rows import Rows
+from echelon.data.tables import RawTable
+from echelon.models.base import CurveClassifier, Decision
+from echelon.models.cumulative import CumulativeFit, fit_cumulative
+from echelon.models.document import Described, typed
+from echelon.models.features import (
+    describe_encoder,
+    encoded,
+    fit_encoder,
+    rebuild_encoder,
+    require_table,
+)
+from echelon.models.links import link_of
+
+_CHUNK = 65_536  # rows whose curves are computed at once
+_ABSENT = 0.5  # what a class without rows counts for, so that it keeps a probability
+_ENCODER = "encoder."
+_ARRAYS = ("coefficients", "centre", "centred_cutpoints")
+
+
+class CumulativeLinkModel(CurveClassifier):
+    """The cumulative link model of largest likelihood: P(y <= k) = F(c_k - x.beta).
+
+    Numbers are standardised, gaps take the place of the median and are marked by a column of their
+    own, categories are one-hot; columns that depend on others are found and left out.
+
+    Parameters
+    ----------
+    link : {"logit", "probit", "cloglog"}
+        F: proportional odds, ordered probit, or proportional hazards.
+    ridge : float
+        A penalty of ridge/2 times the squared length of the coefficients of standardised columns;
+        0 is the exact fit.
+    classes : sequence, optional
+        All labels, the lowest first. Needed for strings; any other label then raises.
+    decision : {"median", "mean", "mode", "kappa"} or array of shape (K, K), optional
+        How a distribution becomes a label; see :class:`echelon.OrdinalClassifier`.
+    class_weight : mapping from label to weight, or "balanced", optional
+    validation_fraction : float
+        Share of the rows that are held out for the cut-points of the decision "kappa", before the
+        model is fitted to all rows; 0 for none.
+    random_state : int, RandomState or None
+        Which rows are held out; the fit itself has nothing random.
+    verbose : int
+
+    Attributes
+    ----------
+    fitted_ : echelon.models.cumulative.CumulativeFit
+        Coefficients and cut-points of the encoded columns, with their covariance.
+
+    Examples
+    --------
+    >>> from echelon.data import make_friedman
+    >>> data = make_friedman(500, num_classes=3)
+    >>> model = CumulativeLinkModel().fit(data.features, data.ranks)
+    >>> largest = max(model.coefficients().items(), key=lambda pair: abs(pair[1]))
+    >>> largest[0]
+    'x3'
+    """
+
+    kind: ClassVar[str] = "cumulative_link"
+
+    def __init__(
+        self,
+        link: str = "logit",
+        ridge: float = 0.0,
+        *,
+        classes: Sequence[Any] | None = None,
+        decision: Decision = None,
+        class_weight: Mapping[Any, float] | str | None = None,
+        validation_fraction: float = 0.0,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.link = link
+        self.ridge = ridge
+        self.classes = classes
+        self.decision = decision
+        self.class_weight = class_weight
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit_rows(self, rows: Rows, validation: Rows | None, labels: Labels, seed: int) -> None:
+        """Maximise the likelihood of all rows; validation rows are not used."""
+        require_table(rows, self)
+        encoder = fit_encoder(rows)
+        counted = rows.ranks if rows.weight is None else rows.ranks[rows.weight > 0]
+        is_whole = len(np.unique(counted)) == labels.num_classes
+        fitted = fit_cumulative(
+            encoded(encoder, rows.table),
+            rows.ranks,
+            labels.num_classes,
+            link=self.link,
+            weight=rows.weight,
+            ridge=self.ridge,
+            smoothing=0.0 if is_whole else _ABSENT,
+        )
+        self.encoder_, self.fitted_ = encoder, fitted
+
+    def fit_again(self, rows: Rows, labels: Labels, seed: int) -> None:
+        """Fit all rows: what was held out has tuned the cut-points and nothing else."""
+        self.fit_rows(rows, None, labels, seed)
+
+    def curves_of_rows(self, table: RawTable) -> Iterator[RankCurve]:
+        """The curves of rows by the link."""
+        for start in range(0, max(len(table), 1), _CHUNK):
+            chunk = table.rows(slice(start, start + _CHUNK))
+            logs = self.fitted_.log_probabilities(encoded(self.encoder_, chunk))
+            yield RankCurve(torch.from_numpy(logs))
+
+    def coefficients(self) -> dict[str, float]:
+        """What each encoded column adds to the score; a larger score means a higher rank.
+
+        Numbers are in units of their standard deviation.
+        """
+        check_is_fitted(self, "labels_")
+        names = self.encoder_.feature_names(self.schema_)
+        return dict(zip(names, self.fitted_.coefficients.tolist(), strict=True))
+
+    def outcome(self) -> dict[str, Any]:
+        """The coefficients."""
+        return {"coefficients": self.coefficients()}
+
+    def describe_model(self) -> Described:
+        """Coefficients, cut-points and the encoding of the columns."""
+        fitted = self.fitted_
+        tensors = {f"{_ENCODER}{k}": v for k, v in describe_encoder(self.encoder_).items()}
+        tensors |= {name: torch.from_numpy(getattr(fitted, name)) for name in _ARRAYS}
+        tensors["covariance"] = torch.from_numpy(fitted.covariance)
+        document = {
+            name: getattr(fitted, name)
+            for name in (
+                "link", "log_likelihood", "null_log_likelihood", "iterations", "converged",
+                "aliased", "separated", "ridge", "smoothing", "num_rows",
+            )
+        }  # fmt: skip
+        return Described(document, tensors)
+
+    def rebuild_model(self, described: Described) -> None:
+        """The model that a file describes, which is not trusted."""
+        document, tensors = described
+        own = {k.removeprefix(_ENCODER): v for k, v in tensors.items() if k.startswith(_ENCODER)}
+        encoder = rebuild_encoder(own, self.schema_)
+        if len(tensors) != len(own) + len(_ARRAYS) + 1:
+            raise ValueError("it has tensors that have no place in a cumulative link model")
+        arrays = {name: _vector(tensors[name], name) for name in _ARRAYS}
+        width, cuts = encoder.num_features, arrays["centred_cutpoints"]
+        if len(arrays["coefficients"]) != width or len(arrays["centre"]) != width:
+            raise ValueError(f"it must have {width} coefficients, one for each encoded column")
+        if len(cuts) != self.labels_.num_classes - 1 or (np.diff(cuts) < 0).any():
+            raise ValueError("its cut-points do not fit its classes")
+        link_of(typed(document["link"], str, "link"))
+        size = width + len(cuts)
+        covariance = tensors["covariance"]
+        if covariance.dtype != torch.float64 or covariance.shape != (size, size):
+            raise ValueError("its covariance does not fit its coefficients")
+        aliased = tuple(typed(place, int, "column") for place in document["aliased"])
+        self.encoder_ = encoder
+        self.fitted_ = CumulativeFit(
+            **arrays,
+            link=document["link"],
+            covariance=covariance.numpy(),
+            aliased=aliased,
+            log_likelihood=float(document["log_likelihood"]),
+            null_log_likelihood=float(document["null_log_likelihood"]),
+            iterations=typed(document["iterations"], int, "iterations"),
+            converged=typed(document["converged"], bool, "converged"),
+            separated=typed(document["separated"], bool, "separated"),
+            ridge=float(document["ridge"]),
+            smoothing=float(document["smoothing"]),
+            num_rows=typed(document["num_rows"], int, "num_rows"),
+        )
+
+
+def _vector(tensor: Tensor, name: str) -> Any:
+    if tensor.dtype != torch.float64 or tensor.dim() != 1 or not bool(tensor.isfinite().all()):
+        raise ValueError(f"its {name} must be a vector of numbers")
+    return tensor.numpy()

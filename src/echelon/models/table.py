@@ -1,0 +1,82 @@
+"""The models that there are: a row says all that the rest of the program must know of one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+
+@dataclass(frozen=True)
+class ModelRow:
+    """A kind of model.
+
+    Parameters
+    ----------
+    name : str
+        As a file and the command line name it.
+    summary : str
+        What it is, in one sentence.
+    place : str
+        The module and the class, "module:Class", imported when it is needed.
+    uses_validation : bool
+        Whether validation rows choose anything in its fit.
+    saves, exports : bool
+        Whether it can be saved, and exported as ONNX.
+    has_method : bool
+        Whether a method of ``echelon.METHODS`` is one of its parameters.
+    tables_only : bool
+        Whether it reads numbers, dates and categories and nothing else.
+    """
+
+    name: str
+    summary: str
+    place: str
+    uses_validation: bool = True
+    saves: bool = True
+    exports: bool = True
+    has_method: bool = False
+    tables_only: bool = False
+
+
+MODELS: Mapping[str, ModelRow] = {
+    row.name: row
+    for row in (
+        ModelRow(
+            "network",
+            "A neural network on tables, texts and images, trained by any method.",
+            "echelon.models.network:OrdinalClassifier",
+            has_method=True,
+        ),
+        ModelRow(
+            "cumulative_link",
+            "The exact proportional-odds model, linear in the columns.",
+            "echelon.models.likelihood:CumulativeLinkModel",
+            uses_validation=False,
+            exports=False,
+            tables_only=True,
+        ),
+        ModelRow(
+            "reduction",
+            "Any classifier of scikit-learn on the binary tasks of a method.",
+            "echelon.models.reduction:OrdinalReduction",
+            uses_validation=False,
+            saves=False,
+            exports=False,
+            tables_only=True,
+        ),
+    )
+}
+
+
+def model_class(name: str) -> Any:
+    """The class of a model by its name.
+
+    Examples
+    --------
+    >>> model_class("network").__name__
+    'OrdinalClassifier'
+    """
+    if name not in MODELS:
+        raise ValueError(f"model must be one of {', '.join(MODELS)}; got {name!r}")
+    module, _, attribute = MODELS[name].place.partition(":")
+    return getattr(import_module(module), attribute)
