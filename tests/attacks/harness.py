@@ -185,8 +185,10 @@ class Attacker:
 
     def close(self) -> None:
         assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.stdin.close()
         self.process.wait(60)
+        self.process.stdout.close()
         self.server.close()
 
 

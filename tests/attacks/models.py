@@ -286,7 +286,7 @@ def _hostile(material: Path, name: str) -> list[Case]:
         for by_command in (False, True):
             whole_title = f"hostile {name} {title}{' (command)' if by_command else ''}"
             case = _forged(
-                whole_title, material, name, change_beside_bait, always=not by_command,
+                whole_title, material, name, change_beside_bait, always=not by_command and title in _ALWAYS,
                 by_command=by_command,
             )  # fmt: skip
             found.append(case)
@@ -352,6 +352,14 @@ def _slow_expression(told: dict[str, Any]) -> None:
     }  # fmt: skip
 
 
+# One of each way to reach for code, for a network and for memory; the others are in the long form.
+_ALWAYS = {
+    "name of the hub", "local folder", "checkpoint", "pretrained from an address", "giant",
+    "a block by name", "wide", "large images", "hub instead", "folder with code instead",
+    "wide embedding", "no configuration", "no configuration, folder with code", "remote code",
+    "local code of another type", "attention of a hub", "timm inside", "timm wrapped",
+    "slow expression", "many columns", "import as method", "many members", "wrong ranks",
+}  # fmt: skip
 _HOSTILE_ALL: dict[str, Any] = {
     "many classes": lambda t, d, p: d.update(classes=list(range(2_000_000)), class_kind="i"),
     "many epochs of history": lambda t, d, p: d["training"].update(history=[{}] * 100_000),
