@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-MODELS = ("table", "calibrated", "tabm", "text", "encoder", "image", "timm")
+MODELS = ("table", "calibrated", "tabm", "cumulative", "text", "encoder", "image", "timm")
 MODEL_KEY = "echelon_model"
 CHECKPOINT_KEY = "echelon_checkpoint"
 CHECKPOINT_ROWS = 48
@@ -84,7 +84,7 @@ def _make_images(folder: Path, frame: pd.DataFrame) -> None:
 
 
 def _make_models(folder: Path, frame: pd.DataFrame) -> None:
-    from echelon import OrdinalClassifier
+    from echelon import CumulativeLinkModel, OrdinalClassifier
     from tests.media import save_tiny_encoder
 
     features, y = frame.drop(columns="y"), frame["y"].to_numpy()
@@ -103,6 +103,7 @@ def _make_models(folder: Path, frame: pd.DataFrame) -> None:
             ),
             features, y,
         ),
+        "cumulative": (CumulativeLinkModel(classes=["lo", "mid", "hi"]), features, y),
         "text": (
             OrdinalClassifier(
                 backbone="lstm", text="review",
