@@ -13,6 +13,7 @@ import pytest
 
 from echelon.runs import Run, RunConfig, mixture, read_run, read_runs, set_aside, write_run
 from echelon.storage.atomic import sweep
+from tests.attacks.material import reseal_run
 
 CONFIG = RunConfig(
     "corn",
@@ -234,3 +235,12 @@ def test_mixtures_are_named() -> None:
         ({}, "corn with seed 3 is there twice"),
     ):
         assert words in mixture([CONFIG, replace(CONFIG, **change)])
+
+
+def test_arrays_that_grow_a_thousandfold_are_refused(tmp_path: Path) -> None:
+    """A file of some kilobytes cannot fill the memory."""
+    write_run(tmp_path / "run", RUN)
+    np.savez_compressed(tmp_path / "run" / "predictions.npz", truth=np.zeros(2**24))
+    reseal_run(tmp_path / "run")
+    with pytest.raises(ValueError, match="would take 134,"):
+        read_run(tmp_path / "run")

@@ -48,6 +48,8 @@ def cut(content: bytes, chance: random.Random) -> bytes:
 
 
 def swap(content: bytes, chance: random.Random) -> bytes:
+    if len(content) < 256:
+        return content[::-1]
     size = chance.randrange(1, 65)
     first, second = sorted(chance.sample(range(0, len(content) - size, size), 2))
     found = bytearray(content)
@@ -218,10 +220,9 @@ def _odd_tensors(material: Path, name: str, tensors: dict[str, Any]) -> Iterable
     chance = random.Random(f"tensors {name}")
     for odd, change in changes.items():
         for tensor in names if len(names) < 8 else chance.sample(names, 8):
-            yield _forged(
-                f"forged {name} tensor {tensor} {odd}", material, name,
-                _with_tensor(tensor, change), always=odd == "nan" and tensor.startswith("model.head"),
-            )  # fmt: skip
+            title, always = f"forged {name} tensor {tensor} {odd}", tensor.startswith("model.head")
+            changed = _with_tensor(tensor, change)
+            yield _forged(title, material, name, changed, always=always and odd == "nan")
     yield _forged(
         f"forged {name} tensor more", material, name, _with_tensor("model.head.more", lambda v: v)
     )
