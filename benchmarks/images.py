@@ -20,7 +20,7 @@ import echelon
 from echelon.backbones.vision import TimmBackbone
 from echelon.data.images import Pictures, paper_pictures
 from echelon.data.inputs import Inputs
-from echelon.training.batches import Rows
+from echelon.training.batches import EncodedRows
 from page import environment_line, write_results, write_section
 
 BATCH = 16
@@ -70,7 +70,9 @@ def write_pictures(folder: Path, n: int) -> Any:
 def measure(cells: Any, name: str, workers: int) -> dict[str, float]:
     """Seconds of a step, and the share of them that waits for a batch."""
     settings = paper_pictures()
-    rows = Rows(Inputs(image=Pictures(cells, settings)), torch.zeros(len(cells), dtype=torch.long))
+    rows = EncodedRows(
+        Inputs(image=Pictures(cells, settings)), torch.zeros(len(cells), dtype=torch.long)
+    )
     torch.manual_seed(0)
     method = echelon.method("corn", 5)
     backbone = TimmBackbone(name, mean=settings.mean, std=settings.std)

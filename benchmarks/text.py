@@ -27,7 +27,7 @@ from echelon.data.inputs import Inputs
 from echelon.data.published import Partition, read_coursera
 from echelon.data.texts import TokenLists, WordTokenizer
 from echelon.evaluation import metrics
-from echelon.training.loop import Rows, train
+from echelon.training.loop import EncodedRows, train
 from echelon.training.network import OrdinalNetwork
 from echelon.training.recipes import make_settings
 from page import environment_line, write_results, write_section
@@ -104,7 +104,7 @@ def echelon_epoch(tokens: TokenLists, ranks: Tensor, num_tokens: int) -> float:
     settings = make_settings("default", "corn", {"text": "lstm"}, len(ranks), {"max_epochs": 1})
     fabric = Fabric(accelerator="cpu", devices=1)
     start = time.perf_counter()
-    train(network, Rows(Inputs(text=tokens), ranks), None, settings, seed=0, fabric=fabric)
+    train(network, EncodedRows(Inputs(text=tokens), ranks), None, settings, seed=0, fabric=fabric)
     return time.perf_counter() - start
 
 

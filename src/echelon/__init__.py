@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from echelon.conversion import OrdinalModel, convert
     from echelon.curve import RankCurve
     from echelon.methods import METHODS, Method, method
+    from echelon.models.blend import AutoOrdinal, OrdinalBlend
+    from echelon.models.boosting import OrdinalBoosting
     from echelon.models.cross_validation import cross_val_curve
     from echelon.models.likelihood import CumulativeLinkModel
     from echelon.models.loading import load
@@ -29,8 +31,11 @@ if TYPE_CHECKING:
 __all__ = [
     "METHODS",
     "MODELS",
+    "AutoOrdinal",
     "CumulativeLinkModel",
     "Method",
+    "OrdinalBlend",
+    "OrdinalBoosting",
     "OrdinalClassifier",
     "OrdinalModel",
     "OrdinalReduction",
@@ -51,8 +56,11 @@ _ROOMS = ("data", "evaluation", "functional", "heads")
 _PLACES = {
     "METHODS": "echelon.methods",
     "MODELS": "echelon.models.table",
+    "AutoOrdinal": "echelon.models.blend",
     "CumulativeLinkModel": "echelon.models.likelihood",
     "Method": "echelon.methods",
+    "OrdinalBlend": "echelon.models.blend",
+    "OrdinalBoosting": "echelon.models.boosting",
     "OrdinalClassifier": "echelon.models.network",
     "OrdinalModel": "echelon.conversion",
     "OrdinalReduction": "echelon.models.reduction",

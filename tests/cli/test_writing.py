@@ -116,7 +116,7 @@ def test_wrong_outputs_are_refused_before_any_work(
     Path("costs.csv").write_text("0,1,2\n1,0,1\n2,1,0\n")
     Path("inner").mkdir()
     Path("inner", "file").touch()
-    monkeypatch.setattr("echelon.data.tables.read_table", lambda *_, **__: pytest.fail("worked"))
+    monkeypatch.setattr("echelon.data.files.read_table", lambda *_, **__: pytest.fail("worked"))
     before = contents(folder)
     code, out, errors = command(*arguments)
     assert (code, out, errors.count("\n")) == (2, "", 1), errors
@@ -273,7 +273,7 @@ def test_a_place_that_cannot_be_written_is_found_before_the_work(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    for place in ("data.tables.read_table", "bundle.load", "experiments.Experiment.task"):
+    for place in ("data.files.read_table", "models.loading.load", "experiments.Experiment.task"):
         monkeypatch.setattr(f"echelon.{place}", lambda *_, **__: pytest.fail("worked"))
     monkeypatch.setattr(os, "fsync", full)
     before = contents(folder)

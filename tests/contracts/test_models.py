@@ -13,7 +13,15 @@ from echelon.evaluation import metrics
 from echelon.models.table import MODELS, model_class
 
 CLASSES = ["low", "mid", "high", "top"]
-QUICK = {"network": {"max_epochs": 3, "device": "cpu"}}
+QUICK = {
+    "network": {"max_epochs": 3, "device": "cpu"},
+    "boosting": {"rounds": 40},
+    "blend": {
+        "models": [echelon.CumulativeLinkModel(), echelon.OrdinalBoosting(rounds=30)],
+        "folds": 2,
+    },
+    "auto": {"time_limit": 4, "folds": 2, "device": "cpu"},
+}
 ALL = list(MODELS)
 SAVED = [name for name, row in MODELS.items() if row.saves]
 
@@ -104,7 +112,8 @@ def test_calibration_and_intervals(name: str) -> None:
 
 def test_every_decision(name: str) -> None:
     frame, truth = table(300)
-    model = make(name, validation_fraction=0.2).fit(frame, truth)
+    held = {} if name in ("blend", "auto") else {"validation_fraction": 0.2}
+    model = make(name, **held).fit(frame, truth)
     for decision in (
         "median",
         "mean",

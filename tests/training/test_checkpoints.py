@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from echelon import OrdinalClassifier, estimators
+from echelon import OrdinalClassifier
 from echelon.data import make_friedman
+from echelon.models import network
 from echelon.storage.bundle import read_bundle, write_bundle
 from echelon.training.checkpoints import _KEY, CheckpointFolder
 
@@ -38,7 +39,7 @@ def whole() -> bytes:
 def checkpoint(tmp_path_factory) -> bytes:
     """What a fit leaves that is interrupted after its second epoch."""
     folder = tmp_path_factory.mktemp("checkpoint")
-    train = estimators.train
+    train = network.train
 
     def interrupted(*args, **named):
         def stop(row: dict[str, float]) -> None:
@@ -47,12 +48,12 @@ def checkpoint(tmp_path_factory) -> bytes:
 
         return train(*args, **{**named, "checkpoint_seconds": 0.0, "on_epoch": stop})
 
-    estimators.train = interrupted
+    network.train = interrupted
     try:
         with pytest.raises(KeyboardInterrupt):
             fit(folder)
     finally:
-        estimators.train = train
+        network.train = train
     return (folder / "checkpoint.safetensors").read_bytes()
 
 

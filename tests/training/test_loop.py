@@ -18,9 +18,10 @@ from lightning_fabric import Fabric
 from torch import nn
 
 import echelon
-from echelon import OrdinalClassifier, estimators
+from echelon import OrdinalClassifier
 from echelon.data import make_friedman
 from echelon.evaluation import metrics
+from echelon.models import network
 from echelon.storage.bundle import read_bundle
 from echelon.training.checkpoints import CheckpointFolder
 from echelon.training.loop import EncodedRows, _class_balanced_order, train
@@ -30,12 +31,12 @@ from echelon.training.recipes import make_settings
 
 def fit_and_save(folder: Path, out: Path) -> None:
     """A fit that keeps a checkpoint after every few steps."""
-    train = estimators.train
+    train = network.train
 
     def often(*args, **options):
         return train(*args, **{**options, "checkpoint_seconds": 0.0})
 
-    estimators.train = often  # in a process of its own
+    network.train = often  # in a process of its own
     torch.set_num_threads(1)
     data = make_friedman(1500, num_classes=5)
     model = OrdinalClassifier(
@@ -95,9 +96,9 @@ def test_a_full_disk_at_a_checkpoint_does_not_end_a_fit(tmp_path: Path, monkeypa
     options = {"max_epochs": 4, "random_state": 0, "device": "cpu"}
     options["settings"] = {"refit": False}  # one stage, so that one warning is all
     expected = OrdinalClassifier("ce", "linear", **options).fit(data.features, data.ranks)
-    train = estimators.train
+    train = network.train
     monkeypatch.setattr(
-        estimators, "train", lambda *a, **o: train(*a, **{**o, "checkpoint_seconds": 0.0})
+        network, "train", lambda *a, **o: train(*a, **{**o, "checkpoint_seconds": 0.0})
     )
 
     def full(*_: object) -> None:

@@ -70,6 +70,10 @@ class RawTable:
         """Whether there are neither texts nor images."""
         return self.texts is None and self.images is None
 
+    def plain(self) -> "RawTable":
+        """The same rows without their texts and images."""
+        return self if self.is_plain else RawTable(self.numbers, self.codes)
+
     def rows(self, selected: Any) -> "RawTable":
         """Some of the rows."""
         return RawTable(

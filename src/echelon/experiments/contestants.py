@@ -61,7 +61,7 @@ def model_of(parameters: Mapping[str, Any]) -> str:
 
 def check_contestants(specs: Sequence[str], seeds: int) -> None:
     """Raise for contestants that are not there, or no seeds, before anything is run."""
-    models = [name for name, row in MODELS.items() if not row.has_method]
+    models = [name for name, row in MODELS.items() if row.is_named and not row.has_method]
     unknown = [
         spec
         for spec in specs

@@ -71,7 +71,7 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     kind: ClassVar[str]  # its row in MODELS, and what a file names it
     # Parameters that belong to where a model was fitted, not to what it is; they are not saved.
     of_the_machine: ClassVar[tuple[str, ...]] = (
-        "checkpoint_dir", "device", "random_state", "verbose", "workers",
+        "checkpoint_dir", "device", "random_state", "time_limit", "verbose", "workers",
     )  # fmt: skip
     classes: Any
     decision: Decision
@@ -182,33 +182,47 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         on_broken: Any = getattr(self, "on_broken", "raise")
         whole, skipped = without_broken(whole, on_broken)
-        training, validation = whole, None
+        held = None
         if X_val is not None:
-            validation = self._given_validation(schema, labels, X_val, y_val, per_class, on_broken)
-            if whole.weight is not None and validation.weight is None:
-                validation = replace(validation, weight=np.ones(len(validation)))
-        elif self.validation_fraction:
-            training, validation = divide(whole, self.validation_fraction, seed)
+            held = self._given_validation(schema, labels, X_val, y_val, per_class, on_broken)
+            if whole.weight is not None and held.weight is None:
+                held = replace(held, weight=np.ones(len(held)))
+        self.fit_read(whole, held, labels, seed)
+        self.skipped_ = skipped
+        self.fitted_parameters_ = given
+        return self
+
+    def fit_read(self, rows: Rows, validation: Rows | None, labels: Labels, seed: int) -> Any:
+        """Fit rows that were read; some are held out where no validation rows are given.
+
+        This is what :meth:`fit` does after reading, and what a blend does with its members.
+        """
+        training, held = rows, validation
+        if validation is None and self.validation_fraction:
+            training, held = divide(rows, self.validation_fraction, seed)
         if training.weight is not None and not training.weight.any():
             raise ValueError("all training rows have a weight of 0: there is nothing to learn from")
-
+        given = self._given_parameters()
         self.history_: list[dict[str, float]] = []
-        self.fit_rows(training, validation, labels, seed)
-        cutpoints = None
-        if validation is not None:
-            curve = RankCurve.concatenate(list(self.curves_of_rows(validation.table)))
-            probabilities = curve.probabilities.double().cpu().numpy()
-            cutpoints = tune_cutpoints(validation.ranks, probabilities, validation.weight)
-        if X_val is None and validation is not None:
-            self.fit_again(whole, labels, seed)
-
-        self.labels_, self.skipped_ = labels, skipped
-        self.columns_ = summarise_columns(schema, whole.table)
+        self.fit_rows(training, held, labels, seed)
+        cutpoints = self.cutpoints_of(held)
+        if validation is None and held is not None:
+            self.fit_again(rows, labels, seed)
+        self.labels_, self.skipped_ = labels, {}
+        self.columns_ = summarise_columns(rows.schema, rows.table)
         self.cutpoints_, self.conformal_ = cutpoints, None
         self.calibration_, self.calibration_summary_ = None, None
         self.fitted_parameters_ = given
-        self.take_schema(schema)
+        self.take_schema(rows.schema)
         return self
+
+    def cutpoints_of(self, validation: Rows | None) -> NDArray[np.float64] | None:
+        """Where the decision "kappa" cuts, tuned on rows that the fit did not see."""
+        if validation is None:
+            return None
+        curve = RankCurve.concatenate(list(self.curves_of_rows(validation.table)))
+        probabilities = curve.probabilities.double().cpu().numpy()
+        return tune_cutpoints(validation.ranks, probabilities, validation.weight)
 
     def check_decision(self) -> None:
         """Raise for a decision that this fitted model could not take."""

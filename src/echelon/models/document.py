@@ -61,7 +61,7 @@ def write_model(model: Any, path: str | Path) -> None:
         "format": FORMAT_VERSION,
         "echelon": __version__,
         "kind": model.kind,
-        "parameters": _parameters(model),
+        "parameters": describe_parameters(model),
         "classes": model.labels_.classes.tolist(),
         "class_kind": model.labels_.classes.dtype.kind,
         "schema": {
@@ -77,8 +77,11 @@ def write_model(model: Any, path: str | Path) -> None:
     write_bundle(path, tensors, KEY, json.loads(json.dumps(document, default=_plain)))
 
 
-def _parameters(model: Any) -> dict[str, Any]:
-    """What was fitted, whatever was set since; but a decision is taken after the fit."""
+def describe_parameters(model: Any) -> dict[str, Any]:
+    """The parameters of a model as JSON has them.
+
+    What was fitted, whatever was set since; but a decision is taken after the fit.
+    """
     parameters = {
         name: value
         for name, value in model.fitted_parameters_.items()
@@ -124,11 +127,24 @@ def restore(model: Any, document: Mapping[str, Any], tensors: Mapping[str, Tenso
     model.rebuild_model(Described(own, groups[_MODEL]))
 
 
-def read_parameters(described: Any) -> dict[str, Any]:
-    """The parameters that a document names, as the model's class takes them."""
+def restore_member(model: Any, labels: Labels, schema: TableSchema, described: Described) -> None:
+    """Make an unfitted model one that gives curves, as a member of another."""
+    model.fitted_parameters_ = model.get_params(deep=False)
+    model.labels_, model.columns_ = labels, []
+    model.conformal_ = model.calibration_ = model.calibration_summary_ = model.cutpoints_ = None
+    model.skipped_, model.history_ = {}, []
+    model.take_schema(schema)
+    model.rebuild_model(described)
+
+
+def read_parameters(described: Any, made: Any) -> dict[str, Any]:
+    """The parameters that a document names, as the class of the model takes them."""
     parameters = {
         name: _without_pairs(value) for name, value in typed(described, dict, "parameters").items()
     }
+    unknown = sorted(set(parameters) - set(made().get_params(deep=False)))
+    if unknown:
+        raise ValueError(f"a model of the kind {made.kind!r} has no parameter {unknown[0]!r}")
     if isinstance(parameters.get("decision"), list):
         parameters["decision"] = np.array(parameters["decision"], dtype=np.float64)
     return parameters

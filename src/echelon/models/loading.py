@@ -39,12 +39,8 @@ def load(path: str | Path) -> Any:
         kind = document["kind"]
         if not isinstance(kind, str) or kind not in MODELS or not MODELS[kind].saves:
             raise ValueError(f"there is no kind of model {kind!r} that is saved")
-        parameters = read_parameters(document["parameters"])
         made = model_class(kind)
-        unknown = sorted(set(parameters) - set(made().get_params(deep=False)))
-        if unknown:
-            raise ValueError(f"a model of the kind {kind!r} has no parameter {unknown[0]!r}")
-        model = made(**parameters)
+        model = made(**read_parameters(document["parameters"], made))
         restore(model, document, bundle.tensors)
     except Exception as error:  # torch, timm and transformers raise almost anything
         reason = f"{type(error).__name__}: {error}" if isinstance(error, LookupError) else error

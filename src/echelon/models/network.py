@@ -98,6 +98,8 @@ class OrdinalClassifier(CurveClassifier):
         What a fit does about an image that cannot be read; `skipped_` has those that were skipped.
     workers : int, optional
         Threads that read images ahead of the network; as many as there are processors, up to 4.
+    time_limit : float, optional
+        Seconds after which the training ends with the epoch it is in.
     verbose : int
         0 is silent, 1 shows progress.
 
@@ -157,6 +159,7 @@ class OrdinalClassifier(CurveClassifier):
         on_broken: OnBroken = "raise",
         workers: int | None = None,
         settings: Mapping[str, Any] | None = None,
+        time_limit: float | None = None,
         verbose: int = 0,
     ) -> None:
         self.method = method
@@ -185,6 +188,7 @@ class OrdinalClassifier(CurveClassifier):
         self.on_broken = on_broken
         self.workers = workers
         self.settings = settings
+        self.time_limit = time_limit
         self.verbose = verbose
 
     # ---- fitting -----------------------------------------------------------------------------
@@ -282,6 +286,7 @@ class OrdinalClassifier(CurveClassifier):
                 fabric=fabric,
                 folder=folder,
                 on_epoch=report,
+                time_limit=self.time_limit,
                 workers=worker_count(rows.features, self.workers),
             )
 

@@ -24,6 +24,8 @@ class ModelRow:
         Whether it can be saved, and exported as ONNX.
     has_method : bool
         Whether a method of ``echelon.METHODS`` is one of its parameters.
+    is_named : bool
+        Whether a name is enough to make one; a blend needs its models.
     tables_only : bool
         Whether it reads numbers, dates and categories and nothing else.
     """
@@ -36,6 +38,7 @@ class ModelRow:
     exports: bool = True
     has_method: bool = False
     tables_only: bool = False
+    is_named: bool = True
 
 
 MODELS: Mapping[str, ModelRow] = {
@@ -48,12 +51,34 @@ MODELS: Mapping[str, ModelRow] = {
             has_method=True,
         ),
         ModelRow(
+            "boosting",
+            "Gradient-boosted trees on all thresholds at once.",
+            "echelon.models.boosting:OrdinalBoosting",
+            exports=False,
+            tables_only=True,
+        ),
+        ModelRow(
             "cumulative_link",
             "The exact proportional-odds model, linear in the columns.",
             "echelon.models.likelihood:CumulativeLinkModel",
             uses_validation=False,
             exports=False,
             tables_only=True,
+        ),
+        ModelRow(
+            "blend",
+            "A mixture of models, weighed by their curves of rows they had not seen.",
+            "echelon.models.blend:OrdinalBlend",
+            uses_validation=False,
+            exports=False,
+            is_named=False,
+        ),
+        ModelRow(
+            "auto",
+            "What to take when nothing is known: several models within a time limit, blended.",
+            "echelon.models.blend:AutoOrdinal",
+            uses_validation=False,
+            exports=False,
         ),
         ModelRow(
             "reduction",

@@ -52,6 +52,7 @@ def train(
     checkpoint_seconds: float = 30.0,
     on_epoch: Callable[[dict[str, float]], None] | None = None,
     workers: int = 0,
+    time_limit: float | None = None,
 ) -> Progress:
     """Train a network in place and leave it with the weights of its best epoch.
 
@@ -71,6 +72,8 @@ def train(
         Called with each row of the history.
     workers : int
         Threads that prepare batches of texts and pictures; they decide nothing.
+    time_limit : float, optional
+        Seconds after which no further epoch begins.
     """
     run = _Run(network, rows, validation, settings, seed, fabric, workers)
     if folder is not None and (found := folder.load()) is not None:
@@ -94,6 +97,7 @@ def train(
                 warnings.warn(f"{error}. The fit goes on without a checkpoint", stacklevel=3)
         saved = time.monotonic()
 
+    end = math.inf if time_limit is None else time.monotonic() + time_limit
     while run.progress.epoch < settings.max_epochs and not run.is_stalled():
         for _ in run.steps():
             save_if_due()
@@ -101,6 +105,8 @@ def train(
         save_if_due()
         if on_epoch is not None:
             on_epoch(row)
+        if time.monotonic() > end:
+            break
     run.keep_best()
     return run.progress
 

@@ -1,0 +1,209 @@
+"""The model that is gradient-boosted trees, grown on all thresholds at once."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from echelon.curve import RankCurve
+from echelon.data.labels import Labels
+from echelon.data.rows import Rows
+from echelon.data.tables import RawTable, TableSchema
+from echelon.models.base import CurveClassifier, Decision
+from echelon.models.document import Described
+from echelon.models.features import require_table
+from echelon.models.trees import OrdinalTrees, TreeRows, TreeSettings, fit_trees
+
+_CHUNK = 65_536  # rows whose curves are computed at once
+
+
+class OrdinalBoosting(CurveClassifier):
+    """Ordinal regression with gradient-boosted trees, for tables.
+
+    One ensemble learns P(y > k) for all thresholds k at once and may never rise with k, so that no
+    curve contradicts itself. Missing cells and categories are taken as they are.
+
+    Parameters
+    ----------
+    rounds : int, optional
+        The number of trees; where rows are held out, the most there can be. Without it up to 1000,
+        of which the held-out rows choose, or 100 without such rows.
+    learning_rate : float
+        The share of each tree that is added.
+    leaves : int
+        The most leaves of a tree.
+    monotone : mapping from column to 1 or -1, optional
+        Columns with which the rank may never fall, or never rise.
+    classes : sequence, optional
+        All labels, the lowest first. Needed for strings; any other label then raises.
+    decision : {"median", "mean", "mode", "kappa"} or array of shape (K, K), optional
+        How a distribution becomes a label; see :class:`echelon.OrdinalClassifier`.
+    class_weight : mapping from label to weight, or "balanced", optional
+    validation_fraction : float
+        Share of the rows that are held out to choose the number of trees, which are then grown on
+        all rows; 0 for none.
+    random_state : int, RandomState or None
+    time_limit : float, optional
+        Seconds after which no more trees are grown.
+    threads : int
+        The number of threads that the fit uses; another number may round differently.
+    settings : mapping, optional
+        Further fields of :class:`echelon.models.trees.TreeSettings`.
+    verbose : int
+
+    Attributes
+    ----------
+    trees_ : echelon.models.trees.OrdinalTrees
+    num_trees_ : int
+    feature_importances_ : array, shape (columns,)
+        The share of each column in what all splits have gained.
+
+    Examples
+    --------
+    >>> from echelon.data import make_friedman
+    >>> data = make_friedman(400, num_classes=4)
+    >>> model = OrdinalBoosting(random_state=0).fit(data.features, data.ranks)
+    >>> model.predict_proba(data.features[:2]).shape
+    (2, 4)
+    """
+
+    kind: ClassVar[str] = "boosting"
+    of_the_machine: ClassVar[tuple[str, ...]] = ("random_state", "threads", "time_limit", "verbose")
+
+    def __init__(
+        self,
+        *,
+        rounds: int | None = None,
+        learning_rate: float = 0.1,
+        leaves: int = 15,
+        monotone: Mapping[str, int] | None = None,
+        classes: Sequence[Any] | None = None,
+        decision: Decision = None,
+        class_weight: Mapping[Any, float] | str | None = None,
+        validation_fraction: float = 0.15,
+        random_state: Any = None,
+        time_limit: float | None = None,
+        threads: int = 1,
+        settings: Mapping[str, Any] | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.rounds = rounds
+        self.learning_rate = learning_rate
+        self.leaves = leaves
+        self.monotone = monotone
+        self.classes = classes
+        self.decision = decision
+        self.class_weight = class_weight
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.time_limit = time_limit
+        self.threads = threads
+        self.settings = settings
+        self.verbose = verbose
+
+    def fit_rows(self, rows: Rows, validation: Rows | None, labels: Labels, seed: int) -> None:
+        """Grow trees; the validation rows choose how many."""
+        require_table(rows, self)
+        settings = replace(self._settings(rows.schema), refit=0.0)
+        history: list[dict[str, float]] = []
+
+        def note(number: int, score: float) -> None:
+            if score == score:
+                history.append({"round": number, "ranked_probability_score": score})
+
+        self.trees_ = fit_trees(
+            _tree_rows(rows),
+            labels.num_classes,
+            validation=None if validation is None else _tree_rows(validation),
+            settings=settings,
+            seed=seed,
+            threads=self.threads,
+            time_limit=self.time_limit,
+            on_round=note,
+        )
+        self.num_trees_, self.history_ = self.trees_.num_trees, history
+
+    def fit_again(self, rows: Rows, labels: Labels, seed: int) -> None:
+        """Grow as many trees on all rows as the held-out rows chose."""
+        settings = self._settings(rows.schema)
+        if not settings.refit or self.trees_.out_of_time or not self.num_trees_:
+            return
+        fixed = replace(settings, rounds=max(1, round(settings.refit * self.num_trees_)))
+        self.trees_ = fit_trees(
+            _tree_rows(rows), labels.num_classes, settings=fixed, seed=seed, threads=self.threads
+        )
+        self.num_trees_ = self.trees_.num_trees
+
+    def _settings(self, schema: TableSchema) -> TreeSettings:
+        known = [field.name for field in fields(TreeSettings)]
+        given = dict(self.settings or {})
+        unknown = sorted(set(given) - set(known))
+        if unknown:
+            raise ValueError(f"settings have no {unknown[0]!r}; they may have: {', '.join(known)}")
+        return TreeSettings(
+            **{
+                "rounds": self.rounds,
+                "learning_rate": self.learning_rate,
+                "leaves": self.leaves,
+                "monotone": self._signs(schema),
+                **given,
+            }
+        )
+
+    def _signs(self, schema: TableSchema) -> tuple[int, ...]:
+        if not self.monotone:
+            return ()
+        numeric = [column.name for column in schema.numeric]
+        for name, sign in self.monotone.items():
+            if name not in numeric:
+                raise ValueError(
+                    f"monotone names {name!r}, which is no column of numbers; these are: "
+                    f"{', '.join(numeric)}"
+                )
+            if sign not in (-1, 0, 1):
+                raise ValueError(f"monotone must be 1, -1 or 0 for {name!r}; got {sign!r}")
+        return tuple(int(self.monotone.get(name, 0)) for name in numeric)
+
+    def curves_of_rows(self, table: RawTable) -> Iterator[RankCurve]:
+        """The curves of rows by the trees."""
+        for start in range(0, max(len(table), 1), _CHUNK):
+            chunk = table.rows(slice(start, start + _CHUNK))
+            logs = self.trees_.log_probabilities(
+                chunk.numbers.astype(np.float64), chunk.codes, threads=self.threads
+            )
+            yield RankCurve(torch.from_numpy(logs))
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """The share of each column, in their order, in what all splits have gained."""
+        check_is_fitted(self, "labels_")
+        names = [column.name for column in (*self.schema_.numeric, *self.schema_.categorical)]
+        by_name = dict(zip(names, self.trees_.importance.tolist(), strict=True))
+        return np.array([by_name[column.name] for column in self.schema_.columns])
+
+    def outcome(self) -> dict[str, Any]:
+        """The number of trees."""
+        return {"trees": self.num_trees_}
+
+    def describe_model(self) -> Described:
+        """The trees in LightGBM's own text."""
+        return Described({"trees": self.trees_.describe(), "history": self.history_}, {})
+
+    def rebuild_model(self, described: Described) -> None:
+        """The trees that a file describes, which is not trusted."""
+        trees = OrdinalTrees.rebuild(described.document["trees"])
+        columns = len(self.schema_.numeric), len(self.schema_.categorical)
+        if (trees.num_numbers, trees.num_codes) != columns or described.tensors:
+            raise ValueError("its trees do not fit its columns")
+        if trees.num_classes != self.labels_.num_classes:
+            raise ValueError("its trees do not fit its classes")
+        self.trees_, self.num_trees_ = trees, trees.num_trees
+
+
+def _tree_rows(rows: Rows) -> TreeRows:
+    table = rows.table
+    return TreeRows(table.numbers.astype(np.float64), table.codes, rows.ranks, rows.weight)

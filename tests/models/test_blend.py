@@ -1,0 +1,136 @@
+"""Blends: weights from unseen rows, folds that keep groups together, and what a time limit does."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import echelon
+from echelon import AutoOrdinal, CumulativeLinkModel, OrdinalBlend, OrdinalBoosting
+from echelon.data import make_friedman
+from echelon.evaluation import metrics
+from echelon.models.base import CurveClassifier
+
+QUICK = OrdinalBoosting(rounds=30)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_friedman(400, num_classes=4, seed=1)
+
+
+def rps(model, data) -> float:
+    return metrics.ranked_probability_score(data.ranks, model.predict_proba(data.features))
+
+
+def test_a_blend_is_the_mixture_that_its_weights_say(data) -> None:
+    blend = OrdinalBlend([CumulativeLinkModel(), QUICK], folds=3, random_state=0)
+    blend.fit(data.features, data.ranks)
+    table = blend.schema_.read(data.features)
+    mixed = sum(
+        member.weight
+        * np.mean(
+            [
+                np.concatenate([c.probabilities.numpy() for c in fit.curves_of_rows(table)])
+                for fit in member.fits
+            ],
+            axis=0,
+        )
+        for member in blend.members_
+    )
+    np.testing.assert_allclose(blend.predict_proba(data.features), mixed, atol=1e-9)
+    assert sum(member.weight for member in blend.members_) == pytest.approx(1)
+
+
+def test_a_useless_member_gets_no_weight_and_a_blend_beats_its_members(data) -> None:
+    fresh = make_friedman(2000, num_classes=4, seed=2)
+    useless = CumulativeLinkModel(ridge=1e9)
+    blend = OrdinalBlend({"linear": CumulativeLinkModel(), "trees": QUICK, "none": useless})
+    blend.set_params(random_state=0).fit(data.features, data.ranks)
+    board = blend.leaderboard_.set_index("member")
+    assert board.loc["none", "weight"] < 0.1
+    alone = [
+        rps(model.fit(data.features, data.ranks), fresh) for model in (CumulativeLinkModel(), QUICK)
+    ]
+    assert rps(blend, fresh) < min(alone)
+
+
+def test_groups_stay_on_one_side(data, monkeypatch) -> None:
+    groups = np.arange(400) // 8
+    seen = []
+    original = CurveClassifier.fit_read
+
+    def noted(self, rows, validation, labels, seed):
+        seen.append(set(rows.groups))
+        return original(self, rows, validation, labels, seed)
+
+    monkeypatch.setattr(CumulativeLinkModel, "fit_read", noted)
+    blend = OrdinalBlend([CumulativeLinkModel()], folds=5, random_state=0)
+    blend.fit(data.features, data.ranks, groups=groups)
+    assert [len(inside) for inside in seen] == [40] * 5
+
+
+def test_given_validation_rows_weigh_the_members(data) -> None:
+    blend = OrdinalBlend([CumulativeLinkModel(), QUICK], random_state=0)
+    blend.fit(
+        data.features[:300], data.ranks[:300], X_val=data.features[300:], y_val=data.ranks[300:]
+    )
+    assert [len(member.fits) for member in blend.members_] == [1] * len(blend.members_)
+
+
+def test_several_seeds_of_one_model(data) -> None:
+    model = echelon.OrdinalClassifier("corn", "linear", settings={"max_epochs": 1}, device="cpu")
+    blend = OrdinalBlend([model], n_models=2, folds=2, random_state=0)
+    blend.fit(data.features, data.ranks)
+    first, second = blend.members_[0].fits[:2]
+    assert not np.array_equal(
+        first.network_.head.weight.detach(), second.network_.head.weight.detach()
+    )
+
+
+@pytest.mark.parametrize("rows", [2, 5, 9, 30])
+def test_tiny_tables_are_fitted(rows: int) -> None:
+    data = make_friedman(rows, num_classes=3, seed=4)
+    ranks = np.arange(rows) % 2  # a class is absent, and another has a row or two
+    model = AutoOrdinal(time_limit=3, classes=[0, 1, 2], random_state=0, device="cpu")
+    probabilities = model.fit(data.features, ranks).predict_proba(data.features)
+    assert np.isfinite(probabilities).all()
+
+
+def test_an_interruption_keeps_what_is_there(data, monkeypatch) -> None:
+    calls = []
+    original = OrdinalBoosting.fit_rows
+
+    def interrupted(self, *arguments):
+        calls.append(1)
+        if len(calls) > 2:
+            raise KeyboardInterrupt
+        return original(self, *arguments)
+
+    monkeypatch.setattr(OrdinalBoosting, "fit_rows", interrupted)
+    blend = OrdinalBlend([QUICK], folds=4, random_state=0).fit(data.features, data.ranks)
+    assert blend.out_of_time_
+    assert len(blend.members_[0].fits) == 2
+
+
+def test_the_time_limit_is_kept_and_said(data) -> None:
+    model = AutoOrdinal(time_limit=1.5, random_state=0, device="cpu")
+    model.fit(data.features, data.ranks)
+    assert model.out_of_time_
+    assert set(model.leaderboard_["member"]) >= {"cumulative_link"}
+
+
+def test_texts_beside_a_table(tmp_path) -> None:
+    reviews = echelon.data.make_reviews(80, num_classes=3)
+    frame = pd.DataFrame({"text": reviews.texts, "size": reviews.scores})
+    model = AutoOrdinal(time_limit=8, folds=2, text="text", random_state=0, device="cpu")
+    model.fit(frame, reviews.ranks)
+    assert {"boosting", "cumulative_link"} <= set(model.leaderboard_["member"])
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(
+        echelon.load(tmp_path / "model").predict_proba(frame), model.predict_proba(frame)
+    )
+
+
+def test_a_blend_without_models_says_what_it_needs(data) -> None:
+    with pytest.raises(ValueError, match="a blend needs models"):
+        OrdinalBlend().fit(data.features, data.ranks)
