@@ -13,7 +13,6 @@ import pytest
 
 from echelon.runs import Run, RunConfig, mixture, read_run, read_runs, set_aside, write_run
 from echelon.storage.atomic import sweep
-from tests.attacks.material import reseal_run
 
 CONFIG = RunConfig(
     "corn",
@@ -241,6 +240,6 @@ def test_arrays_that_grow_a_thousandfold_are_refused(tmp_path: Path) -> None:
     """A file of some kilobytes cannot fill the memory."""
     write_run(tmp_path / "run", RUN)
     np.savez_compressed(tmp_path / "run" / "predictions.npz", truth=np.zeros(2**24))
-    reseal_run(tmp_path / "run")
+    reseal(tmp_path / "run")
     with pytest.raises(ValueError, match="would take 134,"):
         read_run(tmp_path / "run")

@@ -145,6 +145,7 @@ def forged_models(material: Path) -> list[Case]:
         cases += _hostile(material, name)
         cases.append(_forged(f"forged {name} not at all", material, name, _unchanged, whole=True))
         cases += _odd_tensors(material, name, tensors)
+        cases += _odd_texts(material, name, document)
         pairs = [(keys, odd) for keys in nodes(document) for odd in ODD_VALUES]
         # Settings and readers decide what is built, the rest only what is shown.
         weighted = [pair for pair in pairs if pair[0][0] in ("schema", "model", "kind", "classes")]
@@ -226,6 +227,27 @@ def _odd_tensors(material: Path, name: str, tensors: dict[str, Any]) -> Iterable
     yield _forged(
         f"forged {name} tensor more", material, name, _with_tensor("model.head.more", lambda v: v)
     )
+
+
+def _odd_texts(material: Path, name: str, document: Any) -> Iterable[Case]:
+    """Damage within long texts, such as those of trees and tokenizers, under a seal that fits."""
+    for keys in nodes(document):
+        text = _at(document, keys)
+        if not isinstance(text, str) or len(text) < 500:
+            continue
+        for damage in DAMAGES[:8]:
+            for number in range(8):
+                chance = random.Random(f"{name} {keys} {damage.__name__} {number}")
+                changed = damage(text.encode(), chance).decode("utf-8", "replace")
+                always = name == "boosting" and not number
+                title = f"forged {name} text {'.'.join(map(str, keys))} {damage.__name__} {number}"
+                yield _forged(title, material, name, _with_value(keys, changed), always=always)
+
+
+def _at(document: Any, keys: tuple[Any, ...]) -> Any:
+    for key in keys:
+        document = document[key]
+    return document
 
 
 def _with_tensor(tensor: str, change: Any) -> Any:
