@@ -1,5 +1,6 @@
 """Packages that an installation may lack, or that do not fit the torch beside them."""
 
+import os
 import subprocess
 import sys
 
@@ -64,3 +65,25 @@ def test_what_cannot_be_healed_says_which_package_to_install(
     with pytest.raises(ValueError, match=rf"networks need timm, .*{reason}\. {advice}") as raised:
         extras.require("timm", "networks")
     assert "\n" not in str(raised.value)
+
+
+_SESSION = """
+from echelon.extras import require
+onnx = require("onnx", "this test")
+onnxruntime = require("onnxruntime", "this test")
+value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1])
+other = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1])
+node = onnx.helper.make_node("Identity", ["x"], ["y"])
+graph = onnx.helper.make_graph([node], "g", [value], [other])
+opset = [onnx.helper.make_opsetid("", 17)]
+model = onnx.helper.make_model(graph, opset_imports=opset, ir_version=8)
+onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+"""
+
+
+def test_onnxruntime_sends_no_reports(tmp_path) -> None:
+    """It sends them some seconds after its import; until then they lie in the user's cache."""
+    kept = {k: v for k, v in os.environ.items() if k != "ORT_DISABLE_TELEMETRY"}
+    environment = {**kept, "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", _SESSION], env=environment, check=True, timeout=100)
+    assert list(tmp_path.iterdir()) == []

@@ -6,6 +6,7 @@ imported gets a sentence of its own, as installing it once more would not help.
 
 import importlib
 import importlib.util
+import os
 import sys
 from typing import Any
 
@@ -24,6 +25,9 @@ _EXTRAS = {
     "transformers": "text",
     "vl_convert": "report",
 }
+# What keeps a package from sending reports of its own, before it is imported: the variable that it
+# reads. Whoever has set it, or imported the package before, has decided for themselves.
+_SILENCED = {"onnxruntime": "ORT_DISABLE_TELEMETRY"}
 _USING_TORCHVISION = ("timm", "transformers")
 _OPERATOR = "operator torchvision::nms does not exist"
 _schemas: list[Any] = []  # kept, as what they declare goes with them
@@ -64,6 +68,8 @@ def require(module: str, purpose: str) -> Any:
 
 def _imported(module: str) -> Any:
     package = module.partition(".")[0]
+    if package in _SILENCED:
+        os.environ.setdefault(_SILENCED[package], "1")
     # A torchvision that was built for another torch, or without its compiled half, fails at its own
     # import; with it fail timm and, when their parts are first used, transformers. Neither needs
     # anything of that half.

@@ -10,11 +10,11 @@ from tests.attacks.run_folders import run_folders
 from tests.attacks.security import proofs
 
 _ALL = (
-    Category("damaged models", 1000, 60, damaged_models),
-    Category("forged models", 1500, 160, forged_models),
+    Category("damaged models", 1000, 40, damaged_models),
+    Category("forged models", 1500, 90, forged_models),
     Category("run folders", 700, 25, run_folders),
     Category("checkpoints", 400, 25, checkpoints),
-    Category("options", 600, 50, options),
+    Category("options", 600, 40, options),
     Category("input files", 250, 40, inputs),
     Category("images", 60, 30, images),
 )

@@ -45,6 +45,7 @@ from pathlib import Path
 from typing import Any
 
 SECONDS = 30
+_STARTING_SECONDS = 120  # where processes start that import everything anew
 BYTES = 2**30
 HELD = ("result", "refused")
 _BACKSTOP = 16 * 2**30  # of memory, where the look at it comes too late
@@ -184,8 +185,10 @@ class Attacker:
 
     def close(self) -> None:
         assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.stdin.close()
         self.process.wait(60)
+        self.process.stdout.close()
         self.server.close()
 
 
@@ -267,7 +270,7 @@ def _try_all(cases: Sequence[Case], folder: Path, address: str) -> Iterable[dict
             os.close(reader)
             _work(cases, begin, folder, address, writer, stacks)
         os.close(writer)
-        for found in _watched(child, reader, stacks):
+        for found in _watched(child, reader, stacks, cases):
             found["name"] = cases[found["case"]].name
             begin = found["case"] + 1
             yield found
@@ -275,7 +278,9 @@ def _try_all(cases: Sequence[Case], folder: Path, address: str) -> Iterable[dict
         _signal(child, signal.SIGKILL, group=True)  # what the cases themselves have started
 
 
-def _watched(child: int, reader: int, stacks: Path) -> Iterable[dict[str, Any]]:
+def _watched(
+    child: int, reader: int, stacks: Path, cases: Sequence[Case]
+) -> Iterable[dict[str, Any]]:
     """The answers of a child until it has none left, or until one does not come."""
     running, began, before, buffer = -1, time.monotonic(), 0, b""
 
@@ -299,7 +304,8 @@ def _watched(child: int, reader: int, stacks: Path) -> Iterable[dict[str, Any]]:
                     running = -1
                     yield found
         elif running >= 0:
-            too_long = time.monotonic() - began > SECONDS
+            limit = _STARTING_SECONDS if cases[running].starts else SECONDS
+            too_long = time.monotonic() - began > limit
             if too_long or _held(child) - before > BYTES * 1.2:
                 _signal(child, signal.SIGUSR1)  # to show where it is
                 time.sleep(0.3)

@@ -14,7 +14,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-MODELS = ("table", "calibrated", "tabm", "text", "encoder", "image", "timm")
+MODELS = (
+    "table",
+    "calibrated",
+    "tabm",
+    "cumulative",
+    "boosting",
+    "blend",
+    "text",
+    "encoder",
+    "image",
+    "timm",
+)
 MODEL_KEY = "echelon_model"
 CHECKPOINT_KEY = "echelon_checkpoint"
 CHECKPOINT_ROWS = 48
@@ -84,10 +95,11 @@ def _make_images(folder: Path, frame: pd.DataFrame) -> None:
 
 
 def _make_models(folder: Path, frame: pd.DataFrame) -> None:
-    from echelon import OrdinalClassifier
+    from echelon import CumulativeLinkModel, OrdinalBlend, OrdinalBoosting, OrdinalClassifier
     from tests.media import save_tiny_encoder
 
     features, y = frame.drop(columns="y"), frame["y"].to_numpy()
+    known = {"classes": ["lo", "mid", "hi"]}
     small = {"backbone_options": {"hidden": (16,)}}
     encoder = save_tiny_encoder(folder / "tiny-encoder")
     texts = pd.DataFrame({"review": [f"the course was {label}" for label in y]})
@@ -100,6 +112,14 @@ def _make_models(folder: Path, frame: pd.DataFrame) -> None:
         "tabm": (
             OrdinalClassifier(
                 "clm", "tabm", backbone_options={"members": 2, "hidden": (8,)}, **QUICK
+            ),
+            features, y,
+        ),
+        "cumulative": (CumulativeLinkModel(**known), features, y),
+        "boosting": (OrdinalBoosting(rounds=4, random_state=0, **known), features, y),
+        "blend": (
+            OrdinalBlend(
+                [CumulativeLinkModel(), OrdinalBoosting(rounds=3)], folds=2, random_state=0, **known
             ),
             features, y,
         ),

@@ -48,6 +48,8 @@ def cut(content: bytes, chance: random.Random) -> bytes:
 
 
 def swap(content: bytes, chance: random.Random) -> bytes:
+    if len(content) < 256:
+        return content[::-1]
     size = chance.randrange(1, 65)
     first, second = sorted(chance.sample(range(0, len(content) - size, size), 2))
     found = bytearray(content)
@@ -143,11 +145,10 @@ def forged_models(material: Path) -> list[Case]:
         cases += _hostile(material, name)
         cases.append(_forged(f"forged {name} not at all", material, name, _unchanged, whole=True))
         cases += _odd_tensors(material, name, tensors)
+        cases += _odd_texts(material, name, document)
         pairs = [(keys, odd) for keys in nodes(document) for odd in ODD_VALUES]
         # Settings and readers decide what is built, the rest only what is shown.
-        weighted = [
-            pair for pair in pairs if pair[0][0] in ("settings", "readers", "schema", "encoder")
-        ]
+        weighted = [pair for pair in pairs if pair[0][0] in ("schema", "model", "kind", "classes")]
         chance = random.Random(f"forged {name}")
         chosen = chance.sample(weighted, min(130, len(weighted)))
         chosen += chance.sample(pairs, 75)
@@ -220,13 +221,33 @@ def _odd_tensors(material: Path, name: str, tensors: dict[str, Any]) -> Iterable
     chance = random.Random(f"tensors {name}")
     for odd, change in changes.items():
         for tensor in names if len(names) < 8 else chance.sample(names, 8):
-            yield _forged(
-                f"forged {name} tensor {tensor} {odd}", material, name,
-                _with_tensor(tensor, change), always=odd == "nan" and tensor.startswith("head"),
-            )  # fmt: skip
+            title, always = f"forged {name} tensor {tensor} {odd}", tensor.startswith("model.head")
+            changed = _with_tensor(tensor, change)
+            yield _forged(title, material, name, changed, always=always and odd == "nan")
     yield _forged(
-        f"forged {name} tensor more", material, name, _with_tensor("head.more", lambda v: v)
+        f"forged {name} tensor more", material, name, _with_tensor("model.head.more", lambda v: v)
     )
+
+
+def _odd_texts(material: Path, name: str, document: Any) -> Iterable[Case]:
+    """Damage within long texts, such as those of trees and tokenizers, under a seal that fits."""
+    for keys in nodes(document):
+        text = _at(document, keys)
+        if not isinstance(text, str) or len(text) < 500:
+            continue
+        for damage in DAMAGES[:8]:
+            for number in range(8):
+                chance = random.Random(f"{name} {keys} {damage.__name__} {number}")
+                changed = damage(text.encode(), chance).decode("utf-8", "replace")
+                always = name == "boosting" and not number
+                title = f"forged {name} text {'.'.join(map(str, keys))} {damage.__name__} {number}"
+                yield _forged(title, material, name, _with_value(keys, changed), always=always)
+
+
+def _at(document: Any, keys: tuple[Any, ...]) -> Any:
+    for key in keys:
+        document = document[key]
+    return document
 
 
 def _with_tensor(tensor: str, change: Any) -> Any:
@@ -286,8 +307,8 @@ def _hostile(material: Path, name: str) -> list[Case]:
         for by_command in (False, True):
             whole_title = f"hostile {name} {title}{' (command)' if by_command else ''}"
             case = _forged(
-                whole_title, material, name, change_beside_bait, always=not by_command,
-                by_command=by_command,
+                whole_title, material, name, change_beside_bait, by_command=by_command,
+                always=not by_command and title in _ALWAYS,
             )  # fmt: skip
             found.append(case)
     return found
@@ -296,7 +317,7 @@ def _hostile(material: Path, name: str) -> list[Case]:
 def _backbone(part: str, name: str) -> Any:
     def change(tensors: Any, document: Any, place: Place) -> None:
         whole = name.replace("@", str(place.given)).replace("ADDRESS", place.address)
-        document["settings"]["backbone"][part] = whole
+        document["model"]["settings"]["backbone"][part] = whole
         document["parameters"]["backbone"] = whole
 
     return change
@@ -305,7 +326,7 @@ def _backbone(part: str, name: str) -> Any:
 def _option(part: str, **options: Any) -> Any:
     def change(tensors: Any, document: Any, place: Place) -> None:
         text = json.dumps(options).replace("@", str(place.given)).replace("ADDRESS", place.address)
-        told = document["settings"]["backbone_options"]
+        told = document["model"]["settings"]["backbone_options"]
         told.setdefault(part, {})
         told[part] = {**(told[part] or {}), **json.loads(text)}
 
@@ -315,7 +336,7 @@ def _option(part: str, **options: Any) -> Any:
 def _config(**changes: Any) -> Any:
     def change(tensors: Any, document: Any, place: Place) -> None:
         text = json.dumps(changes).replace("@", str(place.given)).replace("ADDRESS", place.address)
-        document["readers"]["config"] |= json.loads(text)
+        document["model"]["readers"]["config"] |= json.loads(text)
 
     return change
 
@@ -323,7 +344,7 @@ def _config(**changes: Any) -> Any:
 def _other_config(**config: Any) -> Any:
     def change(tensors: Any, document: Any, place: Place) -> None:
         text = json.dumps(config).replace("@", str(place.given)).replace("ADDRESS", place.address)
-        document["readers"]["config"] = json.loads(text)
+        document["model"]["readers"]["config"] = json.loads(text)
 
     return change
 
@@ -331,16 +352,16 @@ def _other_config(**config: Any) -> Any:
 def _no_config(name: str) -> Any:
     def change(tensors: Any, document: Any, place: Place) -> None:
         _backbone("text", name)(tensors, document, place)
-        document["readers"]["config"] = None
+        document["model"]["readers"]["config"] = None
 
     return change
 
 
 def _tokenizer(change_tokenizer: Any) -> Any:
     def change(tensors: Any, document: Any, place: Place) -> None:
-        told = json.loads(document["readers"]["tokenizer"]["document"])
+        told = json.loads(document["model"]["readers"]["tokenizer"]["document"])
         change_tokenizer(told)
-        document["readers"]["tokenizer"]["document"] = json.dumps(told)
+        document["model"]["readers"]["tokenizer"]["document"] = json.dumps(told)
 
     return change
 
@@ -352,9 +373,17 @@ def _slow_expression(told: dict[str, Any]) -> None:
     }  # fmt: skip
 
 
+# One of each way to reach for code, for a network and for memory; the others are in the long form.
+_ALWAYS = {
+    "name of the hub", "local folder", "checkpoint", "pretrained from an address", "giant",
+    "a block by name", "wide", "large images", "hub instead", "folder with code instead",
+    "wide embedding", "no configuration", "no configuration, folder with code", "remote code",
+    "local code of another type", "attention of a hub", "timm inside", "timm wrapped",
+    "slow expression", "many columns", "import as method", "many members", "wrong ranks",
+}  # fmt: skip
 _HOSTILE_ALL: dict[str, Any] = {
     "many classes": lambda t, d, p: d.update(classes=list(range(2_000_000)), class_kind="i"),
-    "many epochs of history": lambda t, d, p: d["training"].update(history=[{}] * 100_000),
+    "many epochs of history": lambda t, d, p: d["model"].update(history=[{}] * 100_000),
 }
 HOSTILE: dict[str, dict[str, Any]] = {
     "timm": {
@@ -398,9 +427,11 @@ HOSTILE: dict[str, dict[str, Any]] = {
         "scripted": _option("image", scriptable=True, exportable=True),
         "a block by name": _option("image", block="os.system"),
         "a layer by name": _option("image", act_layer="os.system", norm_layer="builtins.exec"),
-        "large images": lambda t, d, p: d["readers"]["pictures"].update(resize=10**5, crop=10**5),
-        "no images": lambda t, d, p: d["readers"]["pictures"].update(resize=0, crop=0),
-        "interpolation by name": lambda t, d, p: d["readers"]["pictures"].update(
+        "large images": lambda t, d, p: d["model"]["readers"]["pictures"].update(
+            resize=10**5, crop=10**5
+        ),
+        "no images": lambda t, d, p: d["model"]["readers"]["pictures"].update(resize=0, crop=0),
+        "interpolation by name": lambda t, d, p: d["model"]["readers"]["pictures"].update(
             interpolation="__class__"
         ),
     },
@@ -409,18 +440,20 @@ HOSTILE: dict[str, dict[str, Any]] = {
         "wide": _option("image", widths=[20_000, 20_000], blocks=2),
         "long": _option("image", widths=[16] * 100_000),
         "many blocks": _option("image", blocks=10**6),
-        "large images": lambda t, d, p: d["readers"]["pictures"].update(resize=10**5, crop=10**5),
-        "large margin": lambda t, d, p: d["readers"]["pictures"].update(pad=10**6),
+        "large images": lambda t, d, p: d["model"]["readers"]["pictures"].update(
+            resize=10**5, crop=10**5
+        ),
+        "large margin": lambda t, d, p: d["model"]["readers"]["pictures"].update(pad=10**6),
     },
     "text": {
         "hub instead": _no_config("hf:someone/network"),
         "folder with code instead": _no_config("hf:@/bait"),
         "wide": _option("text", hidden=100_000, embedding=50_000),
         "wide embedding": _option("text", embedding=10**8),
-        "many words": lambda t, d, p: d["readers"]["tokenizer"].update(
+        "many words": lambda t, d, p: d["model"]["readers"]["tokenizer"].update(
             words=[f"w{i}" for i in range(500_000)]
         ),
-        "long texts": lambda t, d, p: d["readers"]["tokenizer"].update(max_tokens=10**12),
+        "long texts": lambda t, d, p: d["model"]["readers"]["tokenizer"].update(max_tokens=10**12),
     },
     "encoder": {
         "no configuration": _no_config("hf:someone/network"),
@@ -487,30 +520,41 @@ HOSTILE: dict[str, dict[str, Any]] = {
         "tokens of negative ids": _tokenizer(
             lambda told: told["model"]["vocab"].update({"course": -1})
         ),
-        "another tokenizer": lambda t, d, p: d["readers"]["tokenizer"].update(document="{}"),
-        "a path for a tokenizer": lambda t, d, p: d["readers"]["tokenizer"].update(
+        "another tokenizer": lambda t, d, p: d["model"]["readers"]["tokenizer"].update(
+            document="{}"
+        ),
+        "a path for a tokenizer": lambda t, d, p: d["model"]["readers"]["tokenizer"].update(
             document=str(p.given / "bait")
         ),
     },
     "table": {
-        "wide": lambda t, d, p: d["settings"].update(backbone_options={"hidden": [60_000, 60_000]}),
-        "long": lambda t, d, p: d["settings"].update(backbone_options={"hidden": [8] * 200_000}),
-        "many columns": lambda t, d, p: d["schema"].update(
-            columns=[[f"c{i}", "numeric", []] for i in range(300_000)]
+        "wide": lambda t, d, p: d["model"]["settings"].update(
+            backbone_options={"hidden": [60_000, 60_000]}
         ),
-        "many numbers": lambda t, d, p: d["encoder"].update(num_numeric=10**9),
+        "long": lambda t, d, p: d["model"]["settings"].update(
+            backbone_options={"hidden": [8] * 200_000}
+        ),
+        "many columns": lambda t, d, p: d["schema"].update(
+            columns=[[f"c{i}", "number", []] for i in range(300_000)]
+        ),
+        "another kind": lambda t, d, p: d.update(kind="os.system"),
+        "a kind that is not saved": lambda t, d, p: d.update(kind="reduction"),
         "import as method": lambda t, d, p: d["parameters"].update(method="os.system"),
-        "code as metric": lambda t, d, p: d["settings"].update(metric="__import__('os').getcwd()"),
-        "text network": lambda t, d, p: d["settings"].update(backbone={"text": "hf:someone/net"}),
-        "image network": lambda t, d, p: d["settings"].update(
+        "code as metric": lambda t, d, p: d["model"]["settings"].update(
+            metric="__import__('os').getcwd()"
+        ),
+        "text network": lambda t, d, p: d["model"]["settings"].update(
+            backbone={"text": "hf:someone/net"}
+        ),
+        "image network": lambda t, d, p: d["model"]["settings"].update(
             backbone={"image": "timm:hf-hub:someone/net"}
         ),
     },
     "tabm": {
-        "many members": lambda t, d, p: d["settings"].update(
+        "many members": lambda t, d, p: d["model"]["settings"].update(
             backbone_options={"members": 10**7, "hidden": [64]}
         ),
-        "numerals": lambda t, d, p: d["settings"].update(
+        "numerals": lambda t, d, p: d["model"]["settings"].update(
             backbone_options={"members": "2", "hidden": "16"}
         ),
     },
@@ -520,9 +564,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
             {"conformal.scores": t["conformal.scores"] * float("nan")}
         ),
         "negative weights": lambda t, d, p: t.update(
-            {"conformal.weights": -abs(t["conformal.weights"]) - 1}
-            if "conformal.weights" in t
-            else {}
+            {"conformal.weight": -abs(t["conformal.weight"]) - 1} if "conformal.weight" in t else {}
         ),
     },
 }

@@ -98,7 +98,9 @@ def _case(
 
     def named(place: Place) -> Path | None:
         """An output is named by its option, unless it is also an input."""
-        if option.name not in _OUTPUTS or value in ("", "given:input"):
+        if option.name in _OUTPUTS and not value:
+            return place.out  # no name is that of the working folder
+        if option.name not in _OUTPUTS or value == "given:input":
             return place.given / "runs" if option.name == "charts" else None  # beside the runs
         if value == "given:model" and name in ("predict", "evaluate", "export"):
             return None

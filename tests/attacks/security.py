@@ -129,11 +129,11 @@ def _does_not_trust(material: Path, place: Place) -> None:
     tensors, document = read_model(material / "table.echelon")
     path = place.given / "m.echelon"
     named = json.loads(json.dumps(document))
-    named["settings"]["backbone"] = "os.system"
+    named["model"]["settings"]["backbone"] = "os.system"
     write_forged(path, tensors, named, MODEL_KEY)
     assert refusal(lambda: _load(path))
-    for odd in (torch.zeros(9, 9), torch.full_like(tensors["head.weight"], float("nan"))):
-        write_forged(path, {**tensors, "head.weight": odd}, document, MODEL_KEY)
+    for odd in (torch.zeros(9, 9), torch.full_like(tensors["model.head.weight"], float("nan"))):
+        write_forged(path, {**tensors, "model.head.weight": odd}, document, MODEL_KEY)
         assert refusal(lambda: _load(path))
 
 
@@ -156,7 +156,7 @@ def _depends_on_no_file(material: Path, place: Place) -> None:
 
 def _predicts_anything(material: Path, place: Place) -> None:
     tensors, document = read_model(material / "table.echelon")
-    tensors["head.weight"] = -tensors["head.weight"] + 0.5
+    tensors["model.head.weight"] = -tensors["model.head.weight"] + 0.5
     path = place.given / "m.echelon"
     write_forged(path, tensors, document, MODEL_KEY)
     found = predict_with(path, material / "table.csv")

@@ -248,6 +248,15 @@ def test_mixtures_are_named() -> None:
         assert words in mixture([CONFIG, replace(CONFIG, **change)])
 
 
+def test_arrays_that_grow_a_thousandfold_are_refused(tmp_path: Path) -> None:
+    """A file of some kilobytes cannot fill the memory."""
+    write_run(tmp_path / "run", RUN)
+    np.savez_compressed(tmp_path / "run" / "predictions.npz", truth=np.zeros(2**24))
+    reseal(tmp_path / "run")
+    with pytest.raises(ValueError, match="would take 134,"):
+        read_run(tmp_path / "run")
+
+
 # ---- formats -------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ import gc
 import gzip
 import lzma
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -129,7 +130,7 @@ def _header(path: Path, found: list[str] | None) -> list[str]:
     if found is None:
         raise ValueError(f"{path} is empty; a header and at least one row are needed")
     names = [name if name.strip() else f"Unnamed: {i}" for i, name in enumerate(found)]
-    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    twice = _first_twin(names)
     if twice is not None:
         places = [str(i + 1) for i, name in enumerate(names) if name == twice]
         raise ValueError(
@@ -137,6 +138,12 @@ def _header(path: Path, found: list[str] | None) -> list[str]:
             f"{twice!r} is the name of the columns {' and '.join(places)}; rename or remove one"
         )
     return names
+
+
+def _first_twin(names: Sequence[str]) -> str | None:
+    """The first name that stands more than once; there may be very many of them."""
+    counted = Counter(names)
+    return next((name for name in names if counted[name] > 1), None)
 
 
 def _columns(
@@ -204,7 +211,7 @@ def _parquet_chunks(path: Path, rows: int) -> Iterator[pd.DataFrame]:
     try:
         with pyarrow.parquet.ParquetFile(path) as opened:
             names = opened.schema_arrow.names
-            twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+            twice = _first_twin(names)
             if twice is not None:
                 raise ValueError(
                     f"every column needs a name of its own, and several are named {twice!r}; "
