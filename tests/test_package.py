@@ -110,7 +110,7 @@ def test_tree_of_the_readme_names_every_module() -> None:
 
 # ---- what is imported is declared ----------------------------------------------------------------
 
-_REQUIRED = re.compile(r"require\(\s*\"([\w.]+)\"")
+_REQUIRED = re.compile(r"(?<![\w.])require\(\s*\"([\w.]+)\"")
 
 
 def declared() -> tuple[set[str], dict[str, set[str]]]:
