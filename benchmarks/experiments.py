@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from echelon.experiments import Executor, Experiment
-from echelon.experiments.reproducing import METHODS
+from echelon.experiments import Executor
+from echelon.paper.experiments import METHODS, Experiment
 from page import environment_line, write_results, write_section
 
 PREAMBLE = """\

@@ -17,9 +17,9 @@ import torch
 from PIL import Image
 
 import echelon
-from echelon.backbones.vision import TimmBackbone
-from echelon.data.images import Pictures, paper_pictures
 from echelon.data.inputs import Inputs
+from echelon.data.kinds.image import Images, paper_images
+from echelon.networks.image import TimmBackbone
 from echelon.training.batches import EncodedRows
 from page import environment_line, write_results, write_section
 
@@ -69,9 +69,9 @@ def write_pictures(folder: Path, n: int) -> Any:
 
 def measure(cells: Any, name: str, workers: int) -> dict[str, float]:
     """Seconds of a step, and the share of them that waits for a batch."""
-    settings = paper_pictures()
+    settings = paper_images()
     rows = EncodedRows(
-        Inputs(image=Pictures(cells, settings)), torch.zeros(len(cells), dtype=torch.long)
+        Inputs({"image": Images(cells, settings)}), torch.zeros(len(cells), dtype=torch.long)
     )
     torch.manual_seed(0)
     method = echelon.method("corn", 5)

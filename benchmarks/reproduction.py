@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from echelon.experiments.tables import Result, paper_tables
+from echelon.paper.tables import Result, paper_tables
 from page import write_section
 
 RESULTS = Path(__file__).parent.parent / "experiments" / "results"

@@ -20,22 +20,24 @@ from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 import echelon
-from echelon.backbones.parts import JoinedBackbone
-from echelon.backbones.text import LSTM
 from echelon.data import make_reviews
 from echelon.data.inputs import Inputs
-from echelon.data.published import Partition, read_coursera
-from echelon.data.texts import TokenLists, WordTokenizer
+from echelon.data.kinds.text import TokenLists, WordTokenizer
 from echelon.evaluation import metrics
+from echelon.networks.joined import JoinedBackbone
+from echelon.networks.network import OrdinalNetwork
+from echelon.networks.text import LSTM
+from echelon.paper.data import Partition, read_coursera
 from echelon.training.loop import EncodedRows, train
-from echelon.training.network import OrdinalNetwork
-from echelon.training.recipes import make_settings
+from echelon.training.recipes import make_settings, make_spec
 from page import environment_line, write_results, write_section
 
 PREAMBLE = """\
 Written by `python benchmarks/text.py --rounds 2 --markdown docs/benchmarks.md`. The ratio is to a
 contestant in the same run, best of several rounds in turns.
 """
+
+SPEC = make_spec("default", "corn", "lstm", ("text",), {})
 
 
 def main() -> None:
@@ -101,10 +103,12 @@ def echelon_epoch(tokens: TokenLists, ranks: Tensor, num_tokens: int) -> float:
     backbone = JoinedBackbone({"text": LSTM(num_tokens)})
     method = echelon.method("corn", 5)
     network = OrdinalNetwork(nn.Identity(), backbone, method, backbone.out_features)
-    settings = make_settings("default", "corn", {"text": "lstm"}, len(ranks), {"max_epochs": 1})
+    settings = make_settings("default", SPEC, len(ranks), {"max_epochs": 1})
     fabric = Fabric(accelerator="cpu", devices=1)
     start = time.perf_counter()
-    train(network, EncodedRows(Inputs(text=tokens), ranks), None, settings, seed=0, fabric=fabric)
+    train(
+        network, EncodedRows(Inputs({"text": tokens}), ranks), None, settings, seed=0, fabric=fabric
+    )
     return time.perf_counter() - start
 
 
@@ -112,7 +116,7 @@ def coral_epoch(tokens: TokenLists, ranks: Tensor, num_tokens: int) -> float:
     torch.manual_seed(0)
     network = nn.Sequential(LSTM(num_tokens), nn.Linear(128, 4))
     optimiser = torch.optim.AdamW(network.parameters(), lr=2e-3)
-    size = make_settings("default", "corn", {"text": "lstm"}, len(ranks), {}).batch_size
+    size = make_settings("default", SPEC, len(ranks), {}).batch_size
     start = time.perf_counter()
     for rows in torch.randperm(len(ranks)).split(size):
         loss = corn_loss(network(tokens.take(rows.numpy())), ranks[rows], 5)

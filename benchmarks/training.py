@@ -30,12 +30,14 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import echelon
-from echelon.backbones import PaperMLP, make_backbone
 from echelon.data import make_friedman
-from echelon.data.tables import TableEncoder, TableSchema
+from echelon.data.kinds.numbers import TableEncoder
+from echelon.data.tables import TableSchema
+from echelon.networks.network import OrdinalNetwork
+from echelon.networks.table import make_backbone
+from echelon.networks.tabular import PaperMLP
 from echelon.training.loop import EncodedRows, train
-from echelon.training.network import OrdinalNetwork
-from echelon.training.recipes import make_settings
+from echelon.training.recipes import make_settings, make_spec, spec_overrides
 from page import environment_line, write_results, write_section
 
 ROWS = 30_922
@@ -138,9 +140,8 @@ def with_echelon(features: Tensor, ranks: Tensor, batch_size: int) -> None:
     torch.manual_seed(0)
     method = echelon.method("corn", NUM_CLASSES)
     network = OrdinalNetwork(nn.Identity(), PaperMLP(10, 10), method, 300)
-    settings = make_settings(
-        "paper", "corn", "paper", ROWS, {"max_epochs": 1, "batch_size": batch_size}
-    )
+    spec = make_spec("paper", "corn", "paper", ("table",), {})
+    settings = make_settings("paper", spec, ROWS, {"max_epochs": 1, "batch_size": batch_size})
     fabric = Fabric(accelerator="cpu", devices=1)
     train(network, EncodedRows(features, ranks), None, settings, seed=0, fabric=fabric)
 
@@ -225,9 +226,11 @@ def time_recipe(
     torch.manual_seed(seed)
     start = time.perf_counter()
     overrides = {"metric": "mae", **overrides}
-    settings = make_settings(recipe, "corn", backbone, len(data[1]), overrides)
+    of_network = {name: overrides.pop(name, None) for name in spec_overrides()}
+    spec = make_spec(recipe, "corn", backbone, ("table",), of_network)
+    settings = make_settings(recipe, spec, len(data[1]), overrides)
     schema = TableSchema.of(data[0])
-    encoder = TableEncoder.of(schema.read(data[0]), schema, scaling=settings.scaling)
+    encoder = TableEncoder.of(schema.read(data[0]), schema, scaling=spec.scaling)
     rows, validation = (
         EncodedRows(
             encoder(
@@ -238,10 +241,8 @@ def time_recipe(
         )
         for features, ranks in (data, held)
     )
-    body = make_backbone(
-        settings.backbone, encoder.num_features, encoder.num_scaled, settings.backbone_options
-    )
-    method = echelon.method("corn", NUM_CLASSES, **settings.method_options)
+    body = make_backbone(spec.backbones["table"], encoder.sizes, spec.options_of("table"))
+    method = echelon.method("corn", NUM_CLASSES, **spec.method_options)
     network = OrdinalNetwork(encoder, body, method, body.out_features)
     epochs, best = 0, float("inf")
 

@@ -112,12 +112,12 @@ def test_any_damage_is_noticed(saved: Path, tmp_path: Path, data: st.DataObject)
         echelon.load(path)
 
 
-def _settings(document: dict) -> dict:
-    return document["model"]["settings"]
+def _network_of(document: dict) -> dict:
+    return document["model"]["network"]
 
 
-def _readers(document: dict) -> dict:
-    return document["model"]["readers"]
+def _encodings(document: dict) -> dict:
+    return document["model"]["readers"]["encodings"]
 
 
 def rewrite(saved: Path, path: Path, change) -> None:
@@ -132,13 +132,13 @@ def rewrite(saved: Path, path: Path, change) -> None:
     [
         (lambda d, t: d.update(format=99, echelon="9.9"), "echelon 9.9 in format 99.*newer"),
         (
-            lambda d, t: _settings(d).update(backbone="os.system"),
+            lambda d, t: _network_of(d).update(backbones={"table": "os.system"}),
             "backbone must be one of",
         ),
         (lambda d, t: d["parameters"].update(method="__import__"), "method must be one of"),
         (lambda d, t: d.pop("schema"), "does not describe a model"),
         (lambda d, t: d.update(classes=["lo"]), "does not describe a model"),
-        (lambda d, t: _settings(d).update(surprise=1), "does not describe a model"),
+        (lambda d, t: _network_of(d).update(surprise=1), "does not describe a model"),
         (lambda d, t: t.pop("model.head.weight"), "does not describe a model"),
         (
             lambda d, t: t.update({"model.head.weight": torch.zeros(9, 9)}),
@@ -341,11 +341,11 @@ def _rows_of(model: OrdinalClassifier) -> tuple[pd.DataFrame, np.ndarray]:
         (lambda d, t: d.update(classes=["lo", ["mid"], "hi"]), "must all be of the kind"),
         (lambda d, t: d.update(cutpoints=[1.0]), "must have 2 cut-points"),
         (lambda d, t: d["schema"]["columns"].append(d["schema"]["columns"][0]), "of their own"),
-        (lambda d, t: _settings(d).update(decision="guess"), "decision must be one of"),
-        (lambda d, t: _settings(d).update(backbone={"text": "lstm"}), "and no such column"),
+        (lambda d, t: d["model"]["training"].update(decision="guess"), "decision must be one of"),
+        (lambda d, t: _network_of(d).update(backbones={"text": "lstm"}), "and no such column"),
         (lambda d, t: d["model"].update(history=[3]), "must be of type dict"),
         (lambda d, t: d.update(calibration={"before": {"x": "y"}}), "scores must be numbers"),
-        (lambda d, t: d["model"].update(settings=[]), "settings must be of type dict"),
+        (lambda d, t: d["model"].update(network=[]), "network must be of type dict"),
     ],
 )  # fmt: skip
 def test_forged_content_is_refused(saved: Path, tmp_path: Path, change, message: str) -> None:
@@ -364,7 +364,8 @@ def test_forged_content_is_refused(saved: Path, tmp_path: Path, change, message:
 )  # fmt: skip
 def test_no_more_is_allocated_than_the_file_holds(saved: Path, tmp_path: Path, options) -> None:
     """A small file that describes a large network is refused before the network is made."""
-    rewrite(saved, tmp_path / "m", lambda d, t: _settings(d).update(backbone_options=options))
+    by_part = {"table": options}
+    rewrite(saved, tmp_path / "m", lambda d, t: _network_of(d).update(backbone_options=by_part))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.monotonic()
     with pytest.raises(ValueError, match="does not describe a model"):
@@ -402,12 +403,12 @@ def media_models(tmp_path_factory) -> dict[str, Path]:
 
 
 def _image(**options):
-    return lambda d, t: d["model"]["settings"]["backbone_options"]["image"].update(options)
+    return lambda d, t: d["model"]["network"]["backbone_options"]["image"].update(options)
 
 
 def _network(name: str):
     part = "text" if name.startswith("hf:") else "image"
-    return lambda d, t: d["model"]["settings"]["backbone"].update({part: name})
+    return lambda d, t: d["model"]["network"]["backbones"].update({part: name})
 
 
 def _config(**fields):
@@ -416,7 +417,7 @@ def _config(**fields):
 
 def _no_config(d, t) -> None:
     d["model"]["readers"]["config"] = None
-    d["model"]["settings"]["backbone"]["text"] = d["parameters"]["backbone"] = "hf:evil/model"
+    d["model"]["network"]["backbones"]["text"] = d["parameters"]["backbone"] = "hf:evil/model"
 
 
 HOSTILE = {  # what is changed, and what the error says
@@ -439,7 +440,7 @@ HOSTILE = {  # what is changed, and what the error says
         "tag": (_network("timm:resnet18.a1_in1k@hf-hub:evil"), "no network of that name"),
         "large": (_network("timm:vit_giant_patch14_224"), "does not describe a model"),
         "deep": (_image(layers=[60_000] * 4), "far larger than its weights"),
-        "size": (lambda d, t: _readers(d)["pictures"].update(crop=10**6, resize=10**6), "resize"),
+        "size": (lambda d, t: _encodings(d)["image"].update(crop=10**6, resize=10**6), "resize"),
         "weights": (_image(weights="CANARY"), "loaded"),  # those of a fit, which are not needed
     },
     "text": {
@@ -458,9 +459,9 @@ HOSTILE = {  # what is changed, and what the error says
         "layers_": (_config(num_hidden_layers=900), "far larger than its weights"),
         "words": (_config(vocab_size=2**24), "far larger than its weights"),
         "nested": (_config(hidden_size={"a": 1}), "cannot have hidden_size"),
-        "tokenizer": (lambda d, t: _readers(d)["tokenizer"].update(document="{}"), "tokenizer"),
-        "tokens": (lambda d, t: _readers(d)["tokenizer"].update(document="evil/model"), "tokeni"),
-        "long": (lambda d, t: _readers(d)["tokenizer"].update(max_tokens=10**12), "max_tokens"),
+        "tokenizer": (lambda d, t: _encodings(d)["text"].update(document="{}"), "tokenizer"),
+        "tokens": (lambda d, t: _encodings(d)["text"].update(document="evil/model"), "tokeni"),
+        "long": (lambda d, t: _encodings(d)["text"].update(max_tokens=10**12), "max_tokens"),
         "name": (_config(_name_or_path="evil/model"), "loaded"),  # says nothing, and is not read
         "hub": (_network("hf:evil/model"), "loaded"),  # only a fit would look for it
     },

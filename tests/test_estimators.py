@@ -285,6 +285,15 @@ def test_wrong_parameters(data, change, message: str) -> None:
         model.fit(data.features, data.ranks)
 
 
+def test_the_number_of_rows_beside_it_does_not_move_a_prediction() -> None:
+    data = make_friedman(5000, num_classes=10)
+    model = OrdinalClassifier("ce", max_epochs=8, random_state=0, device="cpu")
+    model.fit(data.features[:1500], data.ranks[:1500])
+    together = model.predict_proba(data.features)
+    alone = [model.predict_proba(some) for some in np.split(data.features, [1, 2, 30, 3000])]
+    np.testing.assert_allclose(np.concatenate(alone), together, rtol=0, atol=1e-9)
+
+
 def test_labels_of_validation_rows_need_the_rows(data) -> None:
     for given in ({"y_val": data.ranks}, {"X_val": data.features}):
         with pytest.raises(ValueError, match=r"y_val .*None; pass both or neither"):

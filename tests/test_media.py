@@ -13,9 +13,9 @@ import echelon
 from echelon import OrdinalClassifier
 from echelon.data import make_reviews
 from echelon.data.inputs import Inputs
+from echelon.data.kinds.text import TokenLists
 from echelon.data.splits import folds, hold_out
 from echelon.data.tables import TableSchema
-from echelon.data.texts import TokenLists
 from echelon.training.batches import EncodedRows, count_batches, shuffled_batches
 from tests.media import mixed_table, save_tiny_encoder
 
@@ -168,7 +168,7 @@ def test_an_encoder_from_a_folder(mixed, encoder: str, options, tmp_path: Path) 
     frame, ranks = mixed
     made = OrdinalClassifier(backbone=encoder, backbone_options=options, **QUICK)
     made.fit(frame["review"], ranks)
-    fresh = echelon.backbones.text.PretrainedText.of(encoder.removeprefix("hf:"))
+    fresh = echelon.networks.text.PretrainedText.of(encoder.removeprefix("hf:"))
     before, after = fresh.state_dict(), made.network_.backbone.parts["text"].state_dict()
     same = [torch.equal(before[name], after[name]) for name in before]
     assert all(same) if options else not any(same)
@@ -235,12 +235,12 @@ def test_pictures_in_every_shape() -> None:
 
 
 def test_a_fit_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch) -> None:
-    import echelon.models.network as estimators
+    from echelon.training import loop
 
     frame, ranks = mixed_table(40)
     options = {"text": "review", "image": "picture", "backbone_options": SMALL, **QUICK}
     whole = OrdinalClassifier(**options).fit(frame, ranks)
-    train = estimators.train
+    train = loop.train
 
     def interrupted(*args, **named):
         def stop(row: dict[str, float]) -> None:
@@ -248,10 +248,10 @@ def test_a_fit_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch) -> None:
 
         return train(*args, **{**named, "checkpoint_seconds": 0.0, "on_epoch": stop})
 
-    monkeypatch.setattr(estimators, "train", interrupted)
+    monkeypatch.setattr(loop, "train", interrupted)
     with pytest.raises(KeyboardInterrupt):
         OrdinalClassifier(checkpoint_dir=tmp_path, **options).fit(frame, ranks)
-    monkeypatch.setattr(estimators, "train", train)
+    monkeypatch.setattr(loop, "train", train)
     assert (tmp_path / "checkpoint.safetensors").is_file()
     resumed = OrdinalClassifier(checkpoint_dir=tmp_path, **options).fit(frame, ranks)
     for name, tensor in whole.network_.state_dict().items():
@@ -263,7 +263,7 @@ def test_a_fit_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch) -> None:
 
 def test_batches_hold_texts_of_like_length() -> None:
     lengths = np.random.default_rng(0).integers(1, 200, size=1000)
-    inputs = Inputs(text=TokenLists.of([[2] * length for length in lengths]))
+    inputs = Inputs({"text": TokenLists.of([[2] * length for length in lengths])})
     rows, every = EncodedRows(inputs, torch.zeros(1000, dtype=torch.long)), torch.arange(1000)
     one, same, other = (
         shuffled_batches(rows, every, 16, False, torch.Generator().manual_seed(seed))
@@ -323,7 +323,11 @@ def test_cross_validation_on_texts(mixed) -> None:
 )
 def test_what_is_refused(mixed, options, message: str) -> None:
     frame, ranks = mixed
-    if "image" not in options:
+    if "image" not in options:  # pixels are no category
+        with pytest.raises(
+            ValueError, match=r"column 'picture' holds .* name it as the image column"
+        ):
+            OrdinalClassifier(**QUICK).fit(frame, ranks)
         frame = frame.drop(columns="picture")
     with pytest.raises(ValueError, match=message):
         OrdinalClassifier(**QUICK, **options).fit(frame, ranks)
@@ -352,7 +356,7 @@ def test_short_texts_as_onnx(mixed, tmp_path: Path) -> None:
     ).fit(frame["review"], ranks)
     made.export_onnx(tmp_path / "m.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
-    tokens = made.readers_.tokenizer.encode(frame["review"][:5]).take(np.arange(5)).numpy()
+    tokens = made.readers_.encodings["text"].encode(frame["review"][:5]).take(np.arange(5)).numpy()
     (name,) = (one.name for one in session.get_inputs())
     found = session.run(["probabilities"], {name: tokens})[0]
     np.testing.assert_allclose(found, made.predict_proba(frame["review"][:5]), atol=1e-5)

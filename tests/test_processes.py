@@ -1,5 +1,6 @@
 """Processes that share work: who they are, how they meet, and with whom they end."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -43,3 +44,28 @@ def test_processes_of_one_machine_meet_on_the_loopback_interface() -> None:
     assert told["GLOO_SOCKET_IFNAME"] == told["NCCL_SOCKET_IFNAME"] == "lo"
     assert (told["RANK"], told["WORLD_SIZE"], told[processes.RENDEZVOUS]) == ("1", "2", "file")
     assert "MASTER_ADDR" not in told
+
+
+def test_a_launched_process_knows_it_and_how_many_are_on_its_machine(monkeypatch) -> None:
+    for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    assert not processes.is_launched()
+    assert processes.local_world_size() == 1
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    assert processes.is_launched()
+    assert processes.local_world_size() == processes.world_size() == 4
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    assert (processes.world_size(), processes.local_world_size()) == (4, 2)
+
+
+def test_no_other_module_asks_how_many_processes_there_are() -> None:
+    """By syntax tree: the names of the variables stand in one module."""
+    source = Path(processes.__file__).parent
+    names = {"WORLD_SIZE", "LOCAL_WORLD_SIZE", "RANK", "LOCAL_RANK"}
+    readers = {
+        path.name
+        for path in source.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value in names
+    }
+    assert readers == {"processes.py"}

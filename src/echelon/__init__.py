@@ -16,7 +16,6 @@ from echelon._version import __version__
 
 if TYPE_CHECKING:
     from echelon import data, evaluation, functional, heads
-    from echelon.conversion import OrdinalModel, convert
     from echelon.curve import RankCurve
     from echelon.methods import METHODS, Method, method
     from echelon.models.blend import AutoOrdinal, OrdinalBlend
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from echelon.models.network import OrdinalClassifier
     from echelon.models.reduction import OrdinalReduction
     from echelon.models.table import MODELS
+    from echelon.networks.conversion import OrdinalModel, convert
 
 __all__ = [
     "METHODS",
@@ -62,10 +62,10 @@ _PLACES = {
     "OrdinalBlend": "echelon.models.blend",
     "OrdinalBoosting": "echelon.models.boosting",
     "OrdinalClassifier": "echelon.models.network",
-    "OrdinalModel": "echelon.conversion",
+    "OrdinalModel": "echelon.networks.conversion",
     "OrdinalReduction": "echelon.models.reduction",
     "RankCurve": "echelon.curve",
-    "convert": "echelon.conversion",
+    "convert": "echelon.networks.conversion",
     "cross_val_curve": "echelon.models.cross_validation",
     "load": "echelon.models.loading",
     "method": "echelon.methods",

@@ -29,7 +29,8 @@ class MethodSpec:
 
     `num_logits` tells J from K. `loss` and `log_probabilities` are functions of
     :mod:`echelon.functional`; their keyword arguments beyond the shared ones are the method's
-    options. `can_cross` says that the raw curve may contradict itself and is repaired by sorting.
+    options. `can_cross` says that the raw curve may contradict itself and is repaired by sorting,
+    `couples_rows` that the loss compares the rows of a batch, so that none has a loss of its own.
     `active_tasks`, of a loss on K-1 binary tasks, gives from ranks (...) and K-1 which tasks each
     row trains, (..., K-1).
     """
@@ -41,6 +42,7 @@ class MethodSpec:
     log_probabilities: Callable[..., Tensor]
     num_logits: Callable[[int], int]
     can_cross: bool = False
+    couples_rows: bool = False
     active_tasks: Callable[..., Tensor] | None = None
 
     @property
@@ -130,6 +132,7 @@ METHODS: Mapping[str, MethodSpec] = MappingProxyType(
                 "cnnpor",
                 "cross-entropy plus a pairwise term between neighbouring ranks (Liu et al.)",
                 loss=f.cnnpor_loss,
+                couples_rows=True,
             ),
             MethodSpec(
                 "clm",

@@ -24,6 +24,22 @@ def world_size() -> int:
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
+def is_launched() -> bool:
+    """Whether torchrun or ``--devices`` started this process, be it alone or one of several.
+
+    Examples
+    --------
+    >>> is_launched()
+    False
+    """
+    return "WORLD_SIZE" in os.environ
+
+
+def local_world_size() -> int:
+    """How many of the processes are on this machine."""
+    return int(os.environ.get("LOCAL_WORLD_SIZE", str(world_size())))
+
+
 def rank() -> int:
     """Which of them this is."""
     return int(os.environ.get("RANK", "0"))

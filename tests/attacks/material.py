@@ -42,8 +42,8 @@ def import_everything() -> None:
 
     import echelon.cli.main
     import echelon.experiments
-    import echelon.experiments.tables
     import echelon.models.onnx
+    import echelon.paper.tables
     import echelon.report
     from echelon.extras import require
 

@@ -317,7 +317,7 @@ def _hostile(material: Path, name: str) -> list[Case]:
 def _backbone(part: str, name: str) -> Any:
     def change(tensors: Any, document: Any, place: Place) -> None:
         whole = name.replace("@", str(place.given)).replace("ADDRESS", place.address)
-        document["model"]["settings"]["backbone"][part] = whole
+        document["model"]["network"]["backbones"][part] = whole
         document["parameters"]["backbone"] = whole
 
     return change
@@ -326,7 +326,7 @@ def _backbone(part: str, name: str) -> Any:
 def _option(part: str, **options: Any) -> Any:
     def change(tensors: Any, document: Any, place: Place) -> None:
         text = json.dumps(options).replace("@", str(place.given)).replace("ADDRESS", place.address)
-        told = document["model"]["settings"]["backbone_options"]
+        told = document["model"]["network"]["backbone_options"]
         told.setdefault(part, {})
         told[part] = {**(told[part] or {}), **json.loads(text)}
 
@@ -359,9 +359,9 @@ def _no_config(name: str) -> Any:
 
 def _tokenizer(change_tokenizer: Any) -> Any:
     def change(tensors: Any, document: Any, place: Place) -> None:
-        told = json.loads(document["model"]["readers"]["tokenizer"]["document"])
+        told = json.loads(document["model"]["readers"]["encodings"]["text"]["document"])
         change_tokenizer(told)
-        document["model"]["readers"]["tokenizer"]["document"] = json.dumps(told)
+        document["model"]["readers"]["encodings"]["text"]["document"] = json.dumps(told)
 
     return change
 
@@ -427,11 +427,13 @@ HOSTILE: dict[str, dict[str, Any]] = {
         "scripted": _option("image", scriptable=True, exportable=True),
         "a block by name": _option("image", block="os.system"),
         "a layer by name": _option("image", act_layer="os.system", norm_layer="builtins.exec"),
-        "large images": lambda t, d, p: d["model"]["readers"]["pictures"].update(
+        "large images": lambda t, d, p: d["model"]["readers"]["encodings"]["image"].update(
             resize=10**5, crop=10**5
         ),
-        "no images": lambda t, d, p: d["model"]["readers"]["pictures"].update(resize=0, crop=0),
-        "interpolation by name": lambda t, d, p: d["model"]["readers"]["pictures"].update(
+        "no images": lambda t, d, p: d["model"]["readers"]["encodings"]["image"].update(
+            resize=0, crop=0
+        ),
+        "interpolation by name": lambda t, d, p: d["model"]["readers"]["encodings"]["image"].update(
             interpolation="__class__"
         ),
     },
@@ -440,20 +442,24 @@ HOSTILE: dict[str, dict[str, Any]] = {
         "wide": _option("image", widths=[20_000, 20_000], blocks=2),
         "long": _option("image", widths=[16] * 100_000),
         "many blocks": _option("image", blocks=10**6),
-        "large images": lambda t, d, p: d["model"]["readers"]["pictures"].update(
+        "large images": lambda t, d, p: d["model"]["readers"]["encodings"]["image"].update(
             resize=10**5, crop=10**5
         ),
-        "large margin": lambda t, d, p: d["model"]["readers"]["pictures"].update(pad=10**6),
+        "large margin": lambda t, d, p: d["model"]["readers"]["encodings"]["image"].update(
+            pad=10**6
+        ),
     },
     "text": {
         "hub instead": _no_config("hf:someone/network"),
         "folder with code instead": _no_config("hf:@/bait"),
         "wide": _option("text", hidden=100_000, embedding=50_000),
         "wide embedding": _option("text", embedding=10**8),
-        "many words": lambda t, d, p: d["model"]["readers"]["tokenizer"].update(
+        "many words": lambda t, d, p: d["model"]["readers"]["encodings"]["text"].update(
             words=[f"w{i}" for i in range(500_000)]
         ),
-        "long texts": lambda t, d, p: d["model"]["readers"]["tokenizer"].update(max_tokens=10**12),
+        "long texts": lambda t, d, p: d["model"]["readers"]["encodings"]["text"].update(
+            max_tokens=10**12
+        ),
     },
     "encoder": {
         "no configuration": _no_config("hf:someone/network"),
@@ -520,19 +526,19 @@ HOSTILE: dict[str, dict[str, Any]] = {
         "tokens of negative ids": _tokenizer(
             lambda told: told["model"]["vocab"].update({"course": -1})
         ),
-        "another tokenizer": lambda t, d, p: d["model"]["readers"]["tokenizer"].update(
+        "another tokenizer": lambda t, d, p: d["model"]["readers"]["encodings"]["text"].update(
             document="{}"
         ),
-        "a path for a tokenizer": lambda t, d, p: d["model"]["readers"]["tokenizer"].update(
+        "a path for a tokenizer": lambda t, d, p: d["model"]["readers"]["encodings"]["text"].update(
             document=str(p.given / "bait")
         ),
     },
     "table": {
-        "wide": lambda t, d, p: d["model"]["settings"].update(
-            backbone_options={"hidden": [60_000, 60_000]}
+        "wide": lambda t, d, p: d["model"]["network"].update(
+            backbone_options={"table": {"hidden": [60_000, 60_000]}}
         ),
-        "long": lambda t, d, p: d["model"]["settings"].update(
-            backbone_options={"hidden": [8] * 200_000}
+        "long": lambda t, d, p: d["model"]["network"].update(
+            backbone_options={"table": {"hidden": [8] * 200_000}}
         ),
         "many columns": lambda t, d, p: d["schema"].update(
             columns=[[f"c{i}", "number", []] for i in range(300_000)]
@@ -540,22 +546,22 @@ HOSTILE: dict[str, dict[str, Any]] = {
         "another kind": lambda t, d, p: d.update(kind="os.system"),
         "a kind that is not saved": lambda t, d, p: d.update(kind="reduction"),
         "import as method": lambda t, d, p: d["parameters"].update(method="os.system"),
-        "code as metric": lambda t, d, p: d["model"]["settings"].update(
+        "code as metric": lambda t, d, p: d["model"]["training"].update(
             metric="__import__('os').getcwd()"
         ),
-        "text network": lambda t, d, p: d["model"]["settings"].update(
-            backbone={"text": "hf:someone/net"}
+        "text network": lambda t, d, p: d["model"]["network"].update(
+            backbones={"text": "hf:someone/net"}
         ),
-        "image network": lambda t, d, p: d["model"]["settings"].update(
-            backbone={"image": "timm:hf-hub:someone/net"}
+        "image network": lambda t, d, p: d["model"]["network"].update(
+            backbones={"image": "timm:hf-hub:someone/net"}
         ),
     },
     "tabm": {
-        "many members": lambda t, d, p: d["model"]["settings"].update(
-            backbone_options={"members": 10**7, "hidden": [64]}
+        "many members": lambda t, d, p: d["model"]["network"].update(
+            backbone_options={"table": {"members": 10**7, "hidden": [64]}}
         ),
-        "numerals": lambda t, d, p: d["model"]["settings"].update(
-            backbone_options={"members": "2", "hidden": "16"}
+        "numerals": lambda t, d, p: d["model"]["network"].update(
+            backbone_options={"table": {"members": "2", "hidden": "16"}}
         ),
     },
     "calibrated": {

@@ -169,6 +169,7 @@ def _command_line(
         "evaluate": (
             {"model": given / "table.echelon", "data": given / "data.csv"}, {"target": "y"}
         ),
+        "info": ({"model": given / "table.echelon"}, {}),
         "export": ({"model": given / "table.echelon"}, {"onnx": out / "m.onnx"}),
         "compare": (
             {"data": given / "data.csv"},

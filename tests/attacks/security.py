@@ -129,7 +129,7 @@ def _does_not_trust(material: Path, place: Place) -> None:
     tensors, document = read_model(material / "table.echelon")
     path = place.given / "m.echelon"
     named = json.loads(json.dumps(document))
-    named["model"]["settings"]["backbone"] = "os.system"
+    named["model"]["network"]["backbones"] = {"table": "os.system"}
     write_forged(path, tensors, named, MODEL_KEY)
     assert refusal(lambda: _load(path))
     for odd in (torch.zeros(9, 9), torch.full_like(tensors["model.head.weight"], float("nan"))):

@@ -230,7 +230,7 @@ def test_a_first_chunk_without_rows_brings_no_second_header(
 ) -> None:
     whole = pd.read_csv("table.csv")
     chunks = [whole.iloc[:0], whole.iloc[:9], whole.iloc[9:]]
-    monkeypatch.setattr("echelon.cli.models.parts", lambda *_: iter(chunks))
+    monkeypatch.setattr("echelon.cli.reading.DataDescription.chunks", lambda *_: iter(chunks))
     assert command(*PREDICT, "p.csv")[0] == 0
     assert Path("p.csv").read_text().count("prediction") == 1
     assert len(pd.read_csv("p.csv")) == 60
@@ -327,8 +327,7 @@ def test_a_model_goes_to_the_temporary_folder_where_nothing_is_left_here(
 
 _WAITING = """
 import sys, time
-from echelon.cli.app import app
-from echelon.cli.main import main
+from echelon.cli.main import app, main
 from echelon.storage.atomic import replacing
 
 @app.command()

@@ -11,7 +11,7 @@ import pytest
 
 import echelon
 from echelon import OrdinalClassifier
-from echelon.data.images import Pictures
+from echelon.data.kinds.image import Images
 
 # The layers of the named networks, with fewer channels: what is tested does not depend on them.
 NARROW = {"timm:resnet34": {"channels": (16, 16, 16, 16)}, "timm:vgg16": {"mlp_ratio": 0.002}}
@@ -33,7 +33,7 @@ def fitted(backbone: str, method: str) -> OrdinalClassifier:
 def check_onnx(model: OrdinalClassifier, path: Path) -> None:
     model.export_onnx(path)
     session = onnxruntime.InferenceSession(path)
-    pixels = Pictures(np.array([*pictures(), None], object)[:-1], model.readers_.pictures)
+    pixels = Images(np.array([*pictures(), None], object)[:-1], model.readers_.encodings["image"])
     found = session.run(["probabilities", "label"], {"image": pixels.take(np.arange(12)).numpy()})
     np.testing.assert_allclose(found[0], model.predict_proba(pictures()), atol=1e-5)
     assert (found[1] == model.predict(pictures())).mean() > 0.9

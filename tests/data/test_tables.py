@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from echelon.data.tables import MAX_CATEGORIES, TableEncoder, TableSchema
+from echelon.data.kinds.numbers import TableEncoder
+from echelon.data.tables import MAX_CATEGORIES, TableSchema
 
 
 @pytest.fixture

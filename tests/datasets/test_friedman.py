@@ -8,7 +8,8 @@ from scipy import integrate
 from scipy.special import ndtr
 
 from echelon.data import make_friedman
-from echelon.datasets.friedman import friedman_function
+from echelon.datasets.friedman import fitted_probabilities, friedman_function
+from echelon.evaluation import metrics
 from echelon.evaluation.metrics import mae, rmse
 
 
@@ -128,3 +129,12 @@ def test_fireman_is_of_this_population(real_data: Path) -> None:
 def test_wrong_arguments(arguments: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make_friedman(**arguments)
+
+
+def test_the_fitted_floor_is_close_to_the_true_one() -> None:
+    train, test = make_friedman(20_000, 6, seed=1), make_friedman(20_000, 6, seed=2)
+    fitted = fitted_probabilities(train.features, train.ranks, test.features)
+    true = test.bayes_probabilities
+    assert np.abs(fitted - true).mean() < 0.004
+    scores = [metrics.ranked_probability_score(test.ranks, p) for p in (fitted, true)]
+    assert scores[0] == pytest.approx(scores[1], rel=0.005)

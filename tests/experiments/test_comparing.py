@@ -1,6 +1,8 @@
 """Comparisons of methods: baselines unasked, runs kept, nothing shared between train and test."""
 
+import json
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from threading import Barrier, Thread
 
@@ -9,10 +11,11 @@ import pandas as pd
 import pytest
 
 from echelon.data import make_friedman
-from echelon.experiments import Executor, compare_methods, generated_task, table_task
+from echelon.experiments import Executor, compare_methods, comparison_jobs, table_task
 from echelon.experiments.jobs import baseline_jobs, job
 from echelon.experiments.searching import with_validation
 from echelon.runs import read_runs
+from tests.made_runs import write_made_runs
 from tests.media import mixed_table
 
 QUICK = {"max_epochs": 1, "device": "cpu"}
@@ -77,6 +80,25 @@ def test_finished_runs_are_kept_and_others_refused(tmp_path: Path) -> None:
     other = {**QUICK, "max_epochs": 2}
     with pytest.raises(ValueError, match="finished run of ce with parameters"):
         compare_methods(task(), ["ce"], 1, tmp_path, parameters=other, executor=HERE)
+
+
+def test_finished_runs_of_an_older_echelon_stay_where_they_are(tmp_path: Path) -> None:
+    folder = write_made_runs(tmp_path / "runs", rows=20, seeds=1) / "corn-seed0"
+    config = json.loads((folder / "config.json").read_text())
+    del config["format"]
+    (folder / "config.json").write_text(json.dumps(config))
+    sums = json.loads((folder / "DONE").read_text())
+    sums["config.json"] = sha256((folder / "config.json").read_bytes()).hexdigest()
+    (folder / "DONE").write_text(json.dumps(sums))
+    before = sorted(path.name for path in folder.parent.iterdir())
+    with pytest.raises(ValueError, match=r"corn-seed0 was written by an older echelon, in format"):
+        compare_methods(task(), ["ce"], 1, folder.parent, parameters=QUICK, executor=HERE)
+    jobs = comparison_jobs([task()], ["ce"], 1, parameters=QUICK)
+    folder.rename(folder.with_name(jobs[0].name))
+    with pytest.raises(ValueError, match="was written by an older echelon"):
+        HERE.run(jobs[:1], folder.parent)
+    folder.with_name(jobs[0].name).rename(folder)
+    assert sorted(path.name for path in folder.parent.iterdir()) == before
 
 
 def test_a_folder_belongs_to_one_comparison(tmp_path: Path) -> None:
@@ -163,10 +185,6 @@ def test_settings_are_looked_at_before_anything_runs(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
-def test_divisions_of_generated_data_are_told_apart() -> None:
-    assert [generated_task(data_seed=n).split for n in range(2)] == [0, 1]
-
-
 def test_options_of_methods_make_methods_of_their_own(tmp_path: Path) -> None:
     specs = ["corn_without_subsets", "corn_without_subsets:mask=published", "sord:temperature=2"]
     runs = compare_methods(task(), specs, 1, tmp_path, parameters=QUICK, executor=HERE)
@@ -192,14 +210,6 @@ def test_groups_stay_on_one_side() -> None:
     found = task(groups=groups)
     assert len(found.ranks) + len(found.test_ranks) == 300
     assert set(found.groups) == {g for g in set(groups) if (found.groups == g).sum() == 3}
-
-
-def test_generated_fireman_has_the_sizes_of_the_paper_and_a_floor() -> None:
-    found = generated_task()
-    assert (len(found.ranks), len(found.validation[1]), len(found.test_ranks)) == (
-        30_922, 1_628, 8_138,
-    )  # fmt: skip
-    assert found.floor.shape == (8_138, 16)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import numpy as np
 from echelon import OrdinalClassifier
 from echelon.evaluation import metrics
 from echelon.evaluation.comparison import compare, row_losses
-from echelon.experiments import generated_task
+from echelon.paper.tasks import generated_task
 
 WINNERS = {"mae": "median", "squared_error": "mean", "accuracy": "mode"}
 DECISIONS = ("median", "mean", "mode", "kappa")

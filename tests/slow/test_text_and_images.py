@@ -12,8 +12,8 @@ import torch
 
 from echelon import OrdinalClassifier
 from echelon.data import load_digits, make_discs, make_reviews
-from echelon.data.published import read_coursera
 from echelon.evaluation import metrics
+from echelon.paper.data import read_coursera
 from echelon.storage.bundle import read_bundle
 
 

@@ -1,5 +1,6 @@
 """Files and folders are written wholly or not at all, and nothing else is touched."""
 
+import ast
 import errno
 import os
 import pickle
@@ -16,6 +17,7 @@ import pytest
 from echelon.storage import atomic
 from echelon.storage.atomic import (
     WriteFailed,
+    move,
     new_folder,
     replacing,
     replacing_text,
@@ -23,6 +25,7 @@ from echelon.storage.atomic import (
     require_writable_folder,
     sweep,
     write_bytes,
+    write_new,
     write_text,
 )
 
@@ -387,3 +390,63 @@ def test_a_folder_that_somebody_else_made_meanwhile_is_kept(tmp_path: Path) -> N
         late()
     assert names(tmp_path) == ["run"]
     assert names(tmp_path / "run") == ["theirs"]
+
+
+# ---- where nothing is, and out of the way --------------------------------------------------------
+
+
+def test_of_many_writers_of_a_new_file_one_writes_and_all_find_it_whole(tmp_path: Path) -> None:
+    place, seen = tmp_path / "owner", []
+
+    def write(number: int) -> None:
+        content = bytes([number]) * 200_000
+        seen.append((write_new(place, content), number, place.read_bytes()))
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (winner,) = [number for was_new, number, _ in seen if was_new]
+    assert {content for _, _, content in seen} == {bytes([winner]) * 200_000}
+    assert names(tmp_path) == ["owner"]
+
+
+def test_a_new_file_is_written_where_there_are_no_links(tmp_path: Path, monkeypatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    assert write_new(tmp_path / "owner", b"first")
+    assert not write_new(tmp_path / "owner", b"second")
+    assert (tmp_path / "owner").read_bytes() == b"first"
+    assert names(tmp_path) == ["owner"]
+
+
+def test_a_new_file_without_a_folder_is_an_error_with_a_reason(tmp_path: Path) -> None:
+    with pytest.raises(WriteFailed, match="its folder does not exist; make it, or name another"):
+        write_new(tmp_path / "no" / "owner", b"")
+
+
+def test_files_and_folders_move_and_errors_stay_what_they_are(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "DONE").touch()
+    move(tmp_path / "run", tmp_path / "aside")
+    assert names(tmp_path / "aside") == ["DONE"]
+    write_text(tmp_path / "new", "new")
+    write_text(tmp_path / "old", "old")
+    move(tmp_path / "new", tmp_path / "old")
+    assert (tmp_path / "old").read_text() == "new"
+    with pytest.raises(FileNotFoundError):
+        move(tmp_path / "new", tmp_path / "old")
+
+
+def test_no_other_module_moves_files() -> None:
+    """By syntax tree: whoever else did would have to know by itself what outlasts a failure."""
+    movers = set()
+    source = Path(atomic.__file__).parents[1]
+    for path in source.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and ast.unparse(node) in ("os.replace", "os.rename"):
+                movers.add(str(path.relative_to(source)))
+    assert movers == {os.path.join("storage", "atomic.py")}

@@ -11,8 +11,8 @@ import torch
 
 from echelon import OrdinalClassifier
 from echelon.data import make_friedman
-from echelon.models import network
 from echelon.storage.bundle import read_bundle, write_bundle
+from echelon.training import loop
 from echelon.training.checkpoints import _KEY, CheckpointFolder
 
 OPTIONS = {
@@ -39,7 +39,7 @@ def whole() -> bytes:
 def checkpoint(tmp_path_factory) -> bytes:
     """What a fit leaves that is interrupted after its second epoch."""
     folder = tmp_path_factory.mktemp("checkpoint")
-    train = network.train
+    train = loop.train
 
     def interrupted(*args, **named):
         def stop(row: dict[str, float]) -> None:
@@ -48,12 +48,12 @@ def checkpoint(tmp_path_factory) -> bytes:
 
         return train(*args, **{**named, "checkpoint_seconds": 0.0, "on_epoch": stop})
 
-    network.train = interrupted
+    loop.train = interrupted
     try:
         with pytest.raises(KeyboardInterrupt):
             fit(folder)
     finally:
-        network.train = train
+        loop.train = train
     return (folder / "checkpoint.safetensors").read_bytes()
 
 

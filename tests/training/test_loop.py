@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -21,22 +22,24 @@ import echelon
 from echelon import OrdinalClassifier
 from echelon.data import make_friedman
 from echelon.evaluation import metrics
-from echelon.models import network
+from echelon.networks.network import OrdinalNetwork
 from echelon.storage.bundle import read_bundle
+from echelon.training import loop
 from echelon.training.checkpoints import CheckpointFolder
 from echelon.training.loop import EncodedRows, _class_balanced_order, train
-from echelon.training.network import OrdinalNetwork
-from echelon.training.recipes import make_settings
+from echelon.training.recipes import make_settings, make_spec
+
+MLP = make_spec("default", "corn", "mlp", ("table",), {})
 
 
 def fit_and_save(folder: Path, out: Path) -> None:
     """A fit that keeps a checkpoint after every few steps."""
-    train = network.train
+    train = loop.train
 
     def often(*args, **options):
         return train(*args, **{**options, "checkpoint_seconds": 0.0})
 
-    network.train = often  # in a process of its own
+    loop.train = often  # in a process of its own
     torch.set_num_threads(1)
     data = make_friedman(1500, num_classes=5)
     model = OrdinalClassifier(
@@ -96,9 +99,9 @@ def test_a_full_disk_at_a_checkpoint_does_not_end_a_fit(tmp_path: Path, monkeypa
     options = {"max_epochs": 4, "random_state": 0, "device": "cpu"}
     options["settings"] = {"refit": False}  # one stage, so that one warning is all
     expected = OrdinalClassifier("ce", "linear", **options).fit(data.features, data.ranks)
-    train = network.train
+    train = loop.train
     monkeypatch.setattr(
-        network, "train", lambda *a, **o: train(*a, **{**o, "checkpoint_seconds": 0.0})
+        loop, "train", lambda *a, **o: train(*a, **{**o, "checkpoint_seconds": 0.0})
     )
 
     def full(*_: object) -> None:
@@ -134,7 +137,7 @@ def test_the_average_equals_a_plain_loop() -> None:
     mean = [p.detach().clone() for p in network.parameters()]
     copied = copy.deepcopy(network)
     options = {"max_epochs": 3, "batch_size": 12, "average": 0.5, "clip_norm": None}
-    settings = make_settings("default", "corn", "mlp", 12, {**options, "schedule": "constant"})
+    settings = make_settings("default", MLP, 12, {**options, "schedule": "constant"})
     fabric = Fabric(accelerator="cpu", devices=1)
     train(network, EncodedRows(features, ranks), None, settings, seed=0, fabric=fabric)
     optimiser = torch.optim.AdamW(
@@ -180,17 +183,20 @@ def test_published_batches_fill_up_small_classes() -> None:
 
 
 def test_small_tables_get_more_epochs() -> None:
-    few, many = (make_settings("default", "corn", "mlp", n, {}) for n in (200, 30_000))
+    few, many = (make_settings("default", MLP, n, {}) for n in (200, 30_000))
     assert few.max_epochs > many.max_epochs
     assert few.batch_size < many.batch_size
 
 
 @pytest.mark.parametrize("backbone", ["tabm", "linear", "mlp"])
 def test_the_papers_recipe_trains_the_backbone_that_is_named(backbone: str) -> None:
-    plain, named = (make_settings("paper", "corn", name, 100, {}) for name in (None, backbone))
-    assert (plain.backbone, plain.backbone_options) == ("paper", {"hidden": (300, 300)})
-    assert (named.backbone, named.backbone_options) == (backbone, {})
-    assert (named.metric, named.schedule, named.learning_rate) == ("rmse", "constant", 1e-3)
+    plain, named = (make_spec("paper", "corn", name, ("table",), {}) for name in (None, backbone))
+    assert plain.backbones == {"table": "paper"}
+    assert plain.backbone_options == {"table": {"hidden": (300, 300)}}
+    assert (named.backbones, named.backbone_options) == ({"table": backbone}, {"table": {}})
+    settings = make_settings("paper", named, 100, {})
+    assert (settings.metric, settings.schedule) == ("rmse", "constant")
+    assert settings.learning_rate == 1e-3
 
 
 def test_fabric_is_not_imported_before_a_fit() -> None:
@@ -213,12 +219,14 @@ def test_fabric_is_not_imported_before_a_fit() -> None:
 )
 @pytest.mark.parametrize("recipe", ["default", "paper"])
 def test_recipes_of_texts_and_images(backbone, options, recipe: str) -> None:
-    few, many = (make_settings(recipe, "corn", backbone, n, options) for n in (300, 30_000))
-    assert few.backbone == backbone
+    spec = make_spec(recipe, "corn", backbone, tuple(backbone), options)
+    few, many = (make_settings(recipe, spec, n, {}) for n in (300, 30_000))
+    assert spec.backbones == backbone
     assert not few.refit
     assert few.max_epochs >= many.max_epochs >= 2
     assert few.max_epochs * math.ceil(300 / few.batch_size) >= 200  # steps
-    changed = make_settings(recipe, "ce", backbone, 300, {**options, "max_epochs": 7})
+    other = make_spec(recipe, "ce", backbone, tuple(backbone), options)
+    changed = make_settings(recipe, other, 300, {"max_epochs": 7})
     assert changed.max_epochs == 7
     if recipe == "paper":
         assert (few.metric, few.max_epochs, changed.decision) == ("rmse", 200, "mode")
@@ -242,10 +250,20 @@ def test_the_thresholds_of_a_head_are_free_of_decay_unless_asked() -> None:
 def test_what_is_given_stands_over_the_recipe_and_erases_nothing() -> None:
     frame = pd.DataFrame({"r": ["a text", "another"]})
     model = OrdinalClassifier(backbone="lstm", recipe="paper", text="r")
-    assert model.training_settings(frame).backbone_options["text"]["hidden"] == 256
+    assert model.network_spec(frame).backbone_options["text"]["hidden"] == 256
     model.set_params(backbone_options={"dropout": 0.3})
-    options = model.training_settings(frame).backbone_options["text"]
+    options = model.network_spec(frame).backbone_options["text"]
     assert (options["hidden"], options["dropout"]) == (256, 0.3)
     given = {"image_options": {"size": 112}}
-    settings = make_settings("paper", "corn", {"image": "timm:resnet34"}, 300, given)
-    assert settings.image_options == {"preprocessing": "paper", "size": 112}
+    spec = make_spec("paper", "corn", {"image": "timm:resnet34"}, ("image",), given)
+    assert spec.input_options == {"image": {"preprocessing": "paper", "size": 112}}
+
+
+def test_a_method_that_couples_rows_is_refused_several_processes_before_the_first_step() -> None:
+    network = OrdinalNetwork(nn.Identity(), nn.Identity(), echelon.method("cnnpor", 3), 4)
+    rows = EncodedRows(torch.randn(12, 4), torch.randint(3, (12,)))
+    spec = make_spec("default", "cnnpor", "mlp", ("table",), {})
+    settings = make_settings("default", spec, 12, {})
+    fabric = SimpleNamespace(world_size=2)
+    with pytest.raises(ValueError, match="across 2 processes would be missed; train on one"):
+        train(network, rows, None, settings, seed=0, fabric=fabric)

@@ -9,38 +9,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from echelon.processes import together
+from echelon.processes import is_launched, together
 
 _MOST_DEVICES = 64
 _GRACE_SECONDS = 5.0  # that the others have to say what went wrong, and to end
 _LOOK_SECONDS = 0.05
 
-Workers = Annotated[
-    int | None, typer.Option(help="Runs at once; as many as there are cores without it.")
-]
-Threads = Annotated[int, typer.Option(help="Of each run. Another number rounds differently.")]
-Cluster = Annotated[
-    str | None,
-    typer.Option(help="The address of a Ray cluster, or local to start one here (extra ray)."),
-]
-Devices = Annotated[
-    int | None,
-    typer.Option(
-        help="Train each single run on so many devices of this machine, with a process for each."
-    ),
-]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Say how many runs it is and how long they take here.")
-]
-
 
 def share_devices(devices: int | None) -> None:
     """Start this command again with a process for each device, and end with them."""
-    if devices is None or "WORLD_SIZE" in os.environ:  # already started so
+    if devices is None or is_launched():
         return
     if not 1 <= devices <= _MOST_DEVICES:
         raise ValueError(

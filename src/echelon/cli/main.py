@@ -14,12 +14,34 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NoReturn
 
-from echelon.cli import comparisons, models, reproductions  # noqa: F401 (they add their commands)
-from echelon.cli.app import app
+import typer
+
+from echelon.cli.compare import compare
+from echelon.cli.evaluate import evaluate
+from echelon.cli.export import export
+from echelon.cli.fit import fit
+from echelon.cli.grid import grid
+from echelon.cli.info import info
+from echelon.cli.methods import methods
+from echelon.cli.predict import predict
+from echelon.cli.report import report
+from echelon.cli.reproduce import reproduce
 from echelon.processes import LAUNCHER, is_first_process, leave_with, world_size
 from echelon.terminal import one_line, speak_plainly
 
 _TRACEBACK = "ECHELON_TRACEBACK"
+
+app = typer.Typer(
+    help="Ordinal regression: labels that have an order but no known distances.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for _command in (
+    fit, predict, evaluate, export, info, methods, compare, grid, report, reproduce,
+):  # fmt: skip
+    app.command()(_command)
 
 
 def main() -> None:

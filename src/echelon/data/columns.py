@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,11 +26,11 @@ from echelon.data.cells import (
     numbers_of_texts,
     refuse_types,
 )
-from echelon.data.texts import plain_text
+from echelon.data.kinds.base import KINDS as ROW_KINDS
 
-Kind = Literal["number", "date", "category", "text", "image"]
+Kind = str  # of a column
 
-KINDS: tuple[Kind, ...] = ("number", "date", "category", "text", "image")
+KINDS: tuple[Kind, ...] = tuple(kind for row in ROW_KINDS.values() for kind in row.columns)
 MAX_CATEGORIES = 64  # of one column; rarer ones share the code of the unknown
 UNKNOWN = 0  # code of a category that is missing, rare, or was never seen
 
@@ -244,12 +244,13 @@ def _kind_of_dtype(dtype: Any, name: str) -> Kind | None:
 def _cells(column: "pd.Series[Any]") -> NDArray[Any]:
     """Cells as objects, (n,), none of a type that has no meaning."""
     cells = column.to_numpy(dtype=object)
-    refuse_types(set(map(type, cells)), str(column.name))
+    if not _all_texts(cells):
+        refuse_types(set(map(type, cells)), str(column.name))
     return cells
 
 
 def _all_texts(cells: NDArray[Any]) -> bool:
-    return set(map(type, cells)) == {str}
+    return pd.api.types.infer_dtype(cells, skipna=False) == "string"
 
 
 # ---- reading -------------------------------------------------------------------------------------
@@ -318,26 +319,6 @@ def codes_of(column: "pd.Series[Any]", known: Column) -> NDArray[np.int64]:
     return np.asarray(places, dtype=np.int64) + 1
 
 
-def texts_of(column: "pd.Series[Any]") -> NDArray[Any]:
-    """The cells of a text column, (n,) strings, empty where missing."""
-    texts = np.empty(len(column), dtype=object)
-    texts[:] = [plain_text(value) for value in column]
-    return texts
-
-
-def images_of(column: "pd.Series[Any]") -> NDArray[Any]:
-    """The cells of an image column, (n,): paths, arrays or opened pictures."""
-    cells = np.empty(len(column), dtype=object)
-    for i, value in enumerate(column):
-        if value is None or (isinstance(value, float) and value != value) or value is pd.NA:
-            raise ValueError(
-                f"column {column.name!r} names no image in row {i + 1} of {len(column)}; give a "
-                f"path in every row, or remove those that have none"
-            )
-        cells[i] = value
-    return cells
-
-
 def as_array(table: Any) -> NDArray[Any]:
     """A table that is no frame as an array (n, columns)."""
     if hasattr(table, "toarray"):
@@ -369,22 +350,22 @@ def frame_of(array: NDArray[Any]) -> pd.DataFrame:
 
 
 def single_column(table: Any, name: str) -> Any:
-    """Texts or pictures that came without a table around them, as a frame of one column.
+    """Texts or images that came without a table around them, as a frame of one column.
 
-    A Series keeps its name; a list of strings, or an array of pictures (n, h, w) or
+    A Series keeps its name; a list of strings, or an array of images (n, h, w) or
     (n, h, w, channels), gets the given one. Anything else is left as it is.
     """
     if isinstance(table, pd.Series):
         return table.to_frame(name if table.name is None else str(table.name))
     if isinstance(table, (pd.DataFrame, str)) or hasattr(table, "toarray"):
         return table
-    is_pictures = isinstance(table, np.ndarray) and table.ndim in (3, 4)
+    is_images = isinstance(table, np.ndarray) and table.ndim in (3, 4)
     # a list of numbers alone may be meant as anything, but texts may have missing ones among them
     is_list = isinstance(table, (list, tuple)) and not (
         any(isinstance(cell, (list, tuple)) for cell in table[:1])
         or all(isinstance(cell, (int, float)) for cell in table)
     )
-    if is_pictures or is_list or (isinstance(table, np.ndarray) and table.ndim == 1):
+    if is_images or is_list or (isinstance(table, np.ndarray) and table.ndim == 1):
         cells = np.empty(len(table), dtype=object)
         cells[:] = list(table)
         return pd.DataFrame({name: cells})

@@ -96,7 +96,7 @@ def _heading(path: Path) -> str:
 def _csv_chunks(path: Path, rows: int, compact: bool) -> Iterator[pd.DataFrame]:
     try:
         with _opened(path) as stream:
-            records = (record for record in csv.reader(stream, strict=True) if record)
+            records = filter(None, csv.reader(stream, strict=True))  # without blank lines
             names = _header(path, next(records, None))
             start = 0
             while True:
@@ -157,7 +157,7 @@ def _columns(
             some = list(islice(records, min(_ROWS_AT_ONCE, rows - taken)))
             if not some:
                 break
-            if any(len(record) != len(names) for record in some):
+            if set(map(len, some)) != {len(names)}:
                 _refuse_ragged(path, some, names, start + taken)
             for part, cells in zip(parts, zip(*some, strict=True), strict=True):
                 part.append(np.array(cells, dtype=object))
@@ -231,6 +231,8 @@ def _parquet_chunks(path: Path, rows: int) -> Iterator[pd.DataFrame]:
 
 def _read_folder(folder: Path) -> pd.DataFrame:
     """Images in a folder for each class; or all in one, and then there are no classes."""
+    from echelon.data.kinds.image import IMAGE
+
     found = sorted(one for one in folder.rglob("*") if one.suffix.lower() in IMAGE_SUFFIXES)
     names = [one.relative_to(folder) for one in found]
     names = [one for one in names if not any(part.startswith(".") for part in one.parts)]
@@ -239,7 +241,7 @@ def _read_folder(folder: Path) -> pd.DataFrame:
             f"the folder {folder} holds no images; their names must end in one of "
             f"{', '.join(IMAGE_SUFFIXES)}"
         )
-    frame: pd.DataFrame = pd.DataFrame({"image": [one.as_posix() for one in names]})
+    frame: pd.DataFrame = pd.DataFrame({IMAGE.name: [one.as_posix() for one in names]})
     classes = [one.parent.as_posix() for one in names]
     if set(classes) == {"."}:
         return frame

@@ -1,11 +1,11 @@
 """Rows on demand: what a network takes, put together for some rows at a time.
 
-A table of numbers fits in memory as one tensor. Texts differ in length and pictures are too large,
+A table of numbers fits in memory as one tensor. Texts differ in length and images are too large,
 so their rows are put together when they are asked for.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import Any, TypeVar
@@ -15,74 +15,69 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from echelon.data.images import Pictures
-from echelon.data.texts import TokenLists
+from echelon.data.kinds.base import Reading
 
-Batch = dict[str, Tensor]  # "table" (n, d), "text" (n, longest), "image" (n, 3, h, w)
+Batch = dict[str, Tensor]  # by kind: features (n, d), token ids (n, longest), pixels (n, 3, h, w)
 _T = TypeVar("_T")
 
 
 class Inputs:
-    """Encoded features, token ids and pictures of the same n rows; any of them may be absent.
+    """What a network takes of the same n rows, by kind.
 
     Parameters
     ----------
-    table : Tensor, shape (n, d), optional
-    text : TokenLists, or Tensor of shape (n, out), optional
-        Token ids, or what a frozen encoder has made of them.
-    image : Pictures, optional
+    parts : mapping from kind to Tensor or Reading
+        Encoded features (n, d) as a tensor, and what is put together on demand.
 
     Examples
     --------
-    >>> inputs = Inputs(table=torch.ones(2, 3), text=TokenLists.of([[4], [5, 6]]))
-    >>> {part: tuple(tensor.shape) for part, tensor in inputs.take(np.array([0])).items()}
+    >>> from echelon.data.kinds.text import TokenLists
+    >>> inputs = Inputs({"table": torch.ones(2, 3), "text": TokenLists.of([[4], [5, 6]])})
+    >>> {kind: tuple(tensor.shape) for kind, tensor in inputs.take(np.array([0])).items()}
     {'table': (1, 3), 'text': (1, 1)}
     """
 
-    def __init__(
-        self,
-        table: Tensor | None = None,
-        text: TokenLists | Tensor | None = None,
-        image: Pictures | None = None,
-    ) -> None:
-        self.table = table
-        self.text = text
-        self.image = image
+    def __init__(self, parts: Mapping[str, Tensor | Reading]) -> None:
+        self.parts = dict(parts)
 
     def __len__(self) -> int:
-        return len(next(one for one in (self.text, self.image, self.table) if one is not None))
+        return len(next(iter(self.parts.values())))
+
+    @property
+    def _readings(self) -> list[Reading]:
+        return [part for part in self.parts.values() if not isinstance(part, Tensor)]
 
     @property
     def lengths(self) -> NDArray[np.int64] | None:
         """What a row costs in a batch, (n,), where rows differ in it."""
-        return self.text.lengths if isinstance(self.text, TokenLists) else None
+        lengths = (reading.lengths for reading in self._readings)
+        return next((each for each in lengths if each is not None), None)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether threads that read ahead are worth their while."""
+        return any(reading.is_slow for reading in self._readings)
 
     def take(self, rows: NDArray[np.int64], seed: tuple[int, ...] | None = None) -> Batch:
-        """What the network takes for some rows; with a seed, pictures are augmented by it."""
-        batch: Batch = {}
-        if self.table is not None:
-            batch["table"] = self.table[torch.from_numpy(rows)]
-        if isinstance(self.text, TokenLists):
-            batch["text"] = self.text.take(rows)
-        elif self.text is not None:
-            batch["text"] = self.text[torch.from_numpy(rows)]
-        if self.image is not None:
-            batch["image"] = self.image.take(rows, seed)
-        return batch
+        """What the network takes for some rows; with a seed, images are augmented by it."""
+        return {
+            kind: part[torch.from_numpy(rows)]
+            if isinstance(part, Tensor)
+            else part.take(rows, seed)
+            for kind, part in self.parts.items()
+        }
+
+    def replaced(self, kind: str, part: Tensor | Reading) -> "Inputs":
+        """The same rows with another part of one kind."""
+        return Inputs({**self.parts, kind: part})
 
     def digest(self) -> bytes:
-        """A hash of all rows; of pictures by their paths."""
+        """A hash of all rows; of images by their paths."""
         digest = hashlib.sha256()
-        if self.table is not None:
-            digest.update(self.table.numpy().tobytes())
-        if isinstance(self.text, TokenLists):
-            digest.update(self.text.ids.tobytes() + self.text.ends.tobytes())
-        elif self.text is not None:
-            digest.update(self.text.numpy().tobytes())
-        if self.image is not None:
-            for cell in self.image.cells:
-                content = cell.tobytes() if hasattr(cell, "tobytes") else str(cell).encode()
-                digest.update(content + b"\0")
+        for part in self.parts.values():
+            contents = [part.numpy().tobytes()] if isinstance(part, Tensor) else part.contents()
+            for content in contents:
+                digest.update(content)
         return digest.digest()
 
 

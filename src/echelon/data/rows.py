@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from echelon.data.images import OnBroken, find_broken
+from echelon.data.kinds.base import cell_kind
+from echelon.data.kinds.image import OnBroken
 from echelon.data.labels import Labels
 from echelon.data.splits import hold_out
 from echelon.data.tables import RawTable, TableSchema
@@ -120,22 +121,28 @@ def row_weights(
 
 
 def without_broken(rows: Rows, on_broken: OnBroken) -> tuple[Rows, dict[int, str]]:
-    """The rows whose images can be read, and why the others cannot.
+    """The rows whose cells can be read, and why the others cannot.
 
     With ``on_broken="raise"`` nothing is read yet: the first broken image raises when it is needed.
     """
     if on_broken not in ("raise", "skip"):
         raise ValueError(f"on_broken must be 'raise' or 'skip'; got {on_broken!r}")
-    if on_broken == "raise" or rows.table.images is None:
+    if on_broken == "raise":
         return rows, {}
-    broken = find_broken(rows.table.images)
+    broken: dict[int, str] = {}
+    kinds = []
+    for kind, cells in rows.table.cells.items():
+        if found := cell_kind(kind).find_broken(cells):
+            broken = {**found, **broken}
+            kinds.append(f"{kind}s")
     if not broken:
         return rows, {}
     reasons = "; ".join(list(broken.values())[:_LISTED])
+    what = " and ".join(kinds)
     if len(broken) == len(rows):
-        raise ValueError(f"none of the {len(broken)} images can be read: {reasons}")
+        raise ValueError(f"none of the {len(broken)} {what} can be read: {reasons}")
     warnings.warn(
-        f"{len(broken)} of {len(rows)} rows are left out, as their images cannot be read: "
+        f"{len(broken)} of {len(rows)} rows are left out, as their {what} cannot be read: "
         f"{reasons}" + ("; .." if len(broken) > _LISTED else ""),
         stacklevel=3,
     )

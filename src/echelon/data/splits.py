@@ -6,10 +6,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from echelon.data.kinds.base import cell_bits, cell_kind
 from echelon.data.tables import RawTable
-from echelon.data.texts import split_words
-
-_PHRASE_WORDS = 8
 
 
 def hold_out(
@@ -110,12 +108,8 @@ def _units(table: RawTable, groups: Any) -> NDArray[np.int64]:
         if len(given) != len(table):
             raise ValueError(f"groups must have {len(table)} values, one a row; got {len(given)}")
         ties.append(given)
-    if table.texts is not None:
-        counts = [sum(w[0].isalnum() for w in split_words(text)) for text in table.texts]
-        short = np.array(counts) < _PHRASE_WORDS
-        ties.append(_same_cells(table.texts, alone=short))
-    if table.images is not None:
-        ties.append(_same_cells(table.images, alone=np.zeros(len(table), dtype=bool)))
+    for kind, cells in table.cells.items():
+        ties.append(_same_cells(cells, alone=cell_kind(kind).alone(cells)))
     if len(ties) == 1:
         return ties[0]
     from scipy.sparse import coo_matrix
@@ -135,7 +129,7 @@ def _twins(table: RawTable) -> NDArray[np.int64]:
     """Numbers 0.. of the different rows, (n,), by a hash of each."""
     generator = np.random.default_rng(0)
     hashed = np.zeros(len(table), dtype=np.uint64)
-    cells = [_cell_bits(column) for column in (table.texts, table.images) if column is not None]
+    cells = [cell_bits(column) for column in table.cells.values()]
     for column in (*table.numbers.T, *table.codes.T, *cells):
         values = np.ascontiguousarray(column)
         if values.dtype.kind == "f":
@@ -147,12 +141,6 @@ def _twins(table: RawTable) -> NDArray[np.int64]:
 
 def _same_cells(cells: NDArray[Any], alone: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Numbers 0.. of the different cells, (n,); those that are alone are like no other."""
-    numbers = np.asarray(pd.factorize(_cell_bits(cells))[0], dtype=np.int64)
+    numbers = np.asarray(pd.factorize(cell_bits(cells))[0], dtype=np.int64)
     numbers[alone] = numbers.max(initial=0) + 1 + np.arange(alone.sum())
     return np.asarray(pd.factorize(numbers)[0], dtype=np.int64)
-
-
-def _cell_bits(cells: NDArray[Any]) -> NDArray[np.uint64]:
-    """A hash of each text, path or picture, (n,)."""
-    plain = [cell.tobytes() if hasattr(cell, "tobytes") else str(cell) for cell in cells]
-    return pd.util.hash_array(np.array(plain, dtype=object))

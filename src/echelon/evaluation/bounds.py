@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from echelon.evaluation._arguments import as_vector, as_weight
+from echelon.evaluation.arguments import as_vector, as_weight
 
 
 class CostBound(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from echelon.evaluation import metrics
-from echelon.evaluation._arguments import read_probabilities
+from echelon.evaluation.arguments import read_probabilities
 
 CALIBRATIONS = ("temperature", "isotonic")
 _RAMP = 0.05

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from echelon.evaluation._arguments import read_probabilities
+from echelon.evaluation.arguments import read_probabilities
 
 # By which share probabilities of one row may differ between float32 and float64, and between
 # batches of different sizes.

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from echelon.evaluation._arguments import as_vector, as_weight
+from echelon.evaluation.arguments import as_vector, as_weight
 
 _ROUNDS = 100  # far more than the ascent needs; it ends when a round changes nothing
 

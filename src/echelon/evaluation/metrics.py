@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from echelon.evaluation import _joint
-from echelon.evaluation._arguments import count, joint_of, read, read_probabilities
+from echelon.evaluation.arguments import count, joint_of, read, read_probabilities
 
 Vector = NDArray[np.float64]
 
@@ -423,6 +423,9 @@ class Metric:
         Of a metric of labels: the same function of a table of true and predicted values.
     row_losses : callable, optional
         Of a metric of distributions: the loss of each row, whose mean is the metric.
+    shown : {"always", "wide", "documents"}
+        Where people see it: in every table, in those with room for more, or only in the documents
+        that are written for programs.
     """
 
     name: str
@@ -432,6 +435,7 @@ class Metric:
     function: Callable[..., float]
     of_joint: Callable[[_joint.Joint], float] | None = None
     row_losses: Callable[..., tuple[Vector, Vector | None]] | None = None
+    shown: Literal["always", "wide", "documents"] = "documents"
 
     @property
     def of_labels(self) -> bool:
@@ -446,11 +450,14 @@ class Metric:
 METRICS: Mapping[str, Metric] = {
     row.name: row
     for row in (
-        Metric("mae", "MAE", "ranks", False, mae, _joint.mae),
-        Metric("rmse", "RMSE", "ranks", False, rmse, _joint.rmse),
-        Metric("accuracy", "accuracy", "share", True, accuracy, _joint.accuracy),
+        Metric("mae", "MAE", "ranks", False, mae, _joint.mae, shown="always"),
+        Metric("rmse", "RMSE", "ranks", False, rmse, _joint.rmse, shown="always"),
         Metric(
-            "accuracy_within", "within 1", "share", True, accuracy_within, _joint.accuracy_within
+            "accuracy", "accuracy", "share", True, accuracy, _joint.accuracy, shown="always"
+        ),
+        Metric(
+            "accuracy_within", "within 1", "share", True, accuracy_within, _joint.accuracy_within,
+            shown="wide",
         ),
         Metric("amae", "AMAE", "ranks", False, amae, _joint.amae),
         Metric("mmae", "MMAE", "ranks", False, mmae, _joint.mmae),
@@ -460,7 +467,7 @@ METRICS: Mapping[str, Metric] = {
         ),
         Metric(
             "quadratic_weighted_kappa", "QWK", "coefficient", True, quadratic_weighted_kappa,
-            _joint.quadratic_kappa,
+            _joint.quadratic_kappa, shown="always",
         ),
         Metric(
             "kendall_tau", "Kendall's tau", "coefficient", True, kendall_tau, _joint.kendall_tau
@@ -476,7 +483,7 @@ METRICS: Mapping[str, Metric] = {
         ),
         Metric(
             "ranked_probability_score", "RPS", "score", False, ranked_probability_score,
-            row_losses=ranked_probability_losses,
+            row_losses=ranked_probability_losses, shown="always",
         ),
         Metric("log_score", "log score", "score", False, log_score, row_losses=log_losses),
     )
@@ -500,6 +507,18 @@ def metric(name: str) -> Metric:
     if name not in METRICS:
         raise ValueError(f"metric must be one of {', '.join(sorted(METRICS))}; got {name!r}")
     return METRICS[name]
+
+
+def shown_metrics(*, wide: bool) -> list[Metric]:
+    """The few metrics that a table for people has; a wide one has room for more.
+
+    Examples
+    --------
+    >>> [row.title for row in shown_metrics(wide=False)]
+    ['MAE', 'RMSE', 'accuracy', 'QWK', 'RPS']
+    """
+    allowed = ("always", "wide") if wide else ("always",)
+    return [row for row in METRICS.values() if row.shown in allowed]
 
 
 def all_scores(

@@ -7,8 +7,8 @@ metrics of the whole.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from echelon.evaluation._arguments import as_weight
 from echelon.evaluation._joint import Joint
+from echelon.evaluation.arguments import as_weight
 from echelon.evaluation.metrics import METRICS, confusion_matrix
 
 _OF_ROWS = {name: row.row_losses for name, row in METRICS.items() if row.row_losses is not None}

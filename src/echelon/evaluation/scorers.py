@@ -5,8 +5,13 @@ better. Labels are read in the order of the estimator's ``classes_``, so strings
 among the labels that is no class of the estimator, as its rows were all in another fold, is a class
 of its own between those that are smaller and those that are larger: it is never predicted, and
 its probability counts as the smallest number above 0, so that every score is finite.
+
+There is a scorer for every metric of :data:`echelon.evaluation.metrics.METRICS`, under its name,
+with ``neg_`` before it where less is better: `neg_mae`, `quadratic_weighted_kappa`. SCORERS has
+them all by name.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -51,9 +56,19 @@ class OrdinalScorer:
         value = self.row.function(y, predicted, classes=every, sample_weight=sample_weight)
         return -self.row.loss(float(value))
 
+    @property
+    def name(self) -> str:
+        """That of the metric, with ``neg_`` before it where less is better.
+
+        Examples
+        --------
+        >>> OrdinalScorer("mae").name, OrdinalScorer("accuracy").name
+        ('neg_mae', 'accuracy')
+        """
+        return self.metric if self.row.higher_is_better else f"neg_{self.metric}"
+
     def __repr__(self) -> str:
-        sign = "" if self.row.higher_is_better else "neg_"
-        return f"echelon.evaluation.scorers.{sign}{self.metric}"
+        return f"{__name__}.{self.name}"
 
 
 def with_unseen(classes: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
@@ -87,17 +102,19 @@ def with_unseen(classes: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
     )
 
 
-neg_mae = OrdinalScorer("mae")
-neg_rmse = OrdinalScorer("rmse")
-neg_amae = OrdinalScorer("amae")
-neg_mmae = OrdinalScorer("mmae")
-accuracy = OrdinalScorer("accuracy")
-accuracy_within = OrdinalScorer("accuracy_within")
-linear_weighted_kappa = OrdinalScorer("linear_weighted_kappa")
-quadratic_weighted_kappa = OrdinalScorer("quadratic_weighted_kappa")
-kendall_tau = OrdinalScorer("kendall_tau")
-spearman = OrdinalScorer("spearman")
-concordance_index = OrdinalScorer("concordance_index")
-minimum_sensitivity = OrdinalScorer("minimum_sensitivity")
-neg_ranked_probability_score = OrdinalScorer("ranked_probability_score")
-neg_log_score = OrdinalScorer("log_score")
+SCORERS: Mapping[str, OrdinalScorer] = {
+    scorer.name: scorer for scorer in map(OrdinalScorer, metrics.METRICS)
+}
+
+
+def __getattr__(name: str) -> OrdinalScorer:
+    """The scorer of a name of :data:`SCORERS`, so that each is an attribute of this module."""
+    if name in SCORERS:
+        return SCORERS[name]
+    raise AttributeError(
+        f"module {__name__!r} has no attribute {name!r}; its scorers are {', '.join(SCORERS)}"
+    )
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *SCORERS})

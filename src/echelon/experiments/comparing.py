@@ -19,7 +19,7 @@ from echelon.experiments.jobs import (
     job,
 )
 from echelon.experiments.tasks import Task
-from echelon.runs import Run, RunConfig, claim_folder, mixture, read_runs
+from echelon.runs import OtherFormatError, Run, RunConfig, claim_folder, mixture, read_runs
 
 
 def comparison_jobs(
@@ -108,7 +108,7 @@ def claim(jobs: Sequence[Job], folder: str | Path, parameters: Mapping[str, Any]
         {
             "command": config.command,
             "data": config.data,
-            "divisions": {str(one.config.split): one.config.fingerprint for one in jobs},
+            "divisions": {str(job.config.split): job.config.fingerprint for job in jobs},
             "classes": config.classes,
             "details": {k: v for k, v in config.details.items() if k != "data_seed"},
             "parameters": {k: v for k, v in parameters.items() if v is not None},
@@ -119,12 +119,14 @@ def claim(jobs: Sequence[Job], folder: str | Path, parameters: Mapping[str, Any]
 
 def _refuse_strangers(jobs: Sequence[Job], folder: str | Path) -> None:
     try:
-        found = read_runs(folder)
+        finished = read_runs(folder)
+    except OtherFormatError:
+        raise
     except ValueError:  # nothing there, or damaged: the latter is seen to run by run
         return
-    asked = {_key(one.config): one.config for one in jobs}
-    data = {one.config.split: one.config.fingerprint for one in jobs}
-    for run in found:
+    asked = {_key(job.config): job.config for job in jobs}
+    data = {job.config.split: job.config.fingerprint for job in jobs}
+    for run in finished:
         config = run.config
         if data.get(config.split, config.fingerprint) != config.fingerprint:
             raise ValueError(
@@ -139,7 +141,7 @@ def _refuse_strangers(jobs: Sequence[Job], folder: str | Path) -> None:
             f"{folder} holds a finished run of {config.method} with {name} = {before[name]!r} "
             f"instead of {now[name]!r}; choose another folder"
         )
-    both = {config.name: config for config in [*(run.config for run in found), *asked.values()]}
+    both = {config.name: config for config in [*(run.config for run in finished), *asked.values()]}
     if (reason := mixture(list(both.values()))) is not None:
         raise ValueError(f"{folder} would hold a mixture: {reason}; choose another folder")
 

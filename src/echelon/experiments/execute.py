@@ -22,7 +22,7 @@ from typing import Any
 from echelon.experiments.jobs import Job
 from echelon.extras import require
 from echelon.processes import is_first_process, leaver, world_size
-from echelon.runs import Run, is_done, read_run, set_aside, write_run
+from echelon.runs import OtherFormatError, Run, is_done, read_run, set_aside, write_run
 from echelon.storage.atomic import sweep
 from echelon.terminal import speak_plainly
 
@@ -128,6 +128,8 @@ def _pending(jobs: Sequence[Job], folder: Path, on_run: Report | None) -> list[J
         if is_done(place):
             try:
                 read_run(place)
+            except OtherFormatError:  # whole, and somebody's: it stays where it is
+                raise
             except ValueError as error:
                 if is_first:
                     print(f"echelon: {error}; set aside in {set_aside(place)}", file=sys.stderr)

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from echelon.curve import RankCurve
-from echelon.data.texts import split_words
+from echelon.data.kinds.text import split_words
 from echelon.evaluation import metrics
 from echelon.experiments.contestants import contestant_parameters, make_model, model_of
 from echelon.experiments.tasks import Task

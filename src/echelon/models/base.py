@@ -29,7 +29,7 @@ from echelon.data.summary import summarise_columns
 from echelon.data.tables import RawTable, TableSchema
 from echelon.evaluation import calibration as calibrating
 from echelon.evaluation import conformal
-from echelon.evaluation._arguments import as_weight
+from echelon.evaluation.arguments import as_weight
 from echelon.evaluation.conformal import ConformalRows
 from echelon.evaluation.cutpoints import fit_cutpoints
 from echelon.models.document import Described, write_model
@@ -58,6 +58,8 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         What mends the probabilities, after :meth:`calibrate`.
     history_ : list of dict
         Scores of each step of a fit that has steps.
+    num_rows_ : int or None
+        How many rows it was fitted on, validation rows among them; None where a file does not say.
     columns_ : list of dict
         A summary of each training column: kind, missing share, quantiles, frequent categories.
     skipped_ : dict from row to reason
@@ -210,6 +212,7 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.fit_again(rows, labels, seed)
         self.labels_, self.skipped_ = labels, {}
         self.columns_ = summarise_columns(rows.schema, rows.table)
+        self.num_rows_: int | None = len(rows)
         self.cutpoints_, self.conformal_ = cutpoints, None
         self.calibration_, self.calibration_summary_ = None, None
         self.fitted_parameters_ = given

@@ -33,7 +33,7 @@ from echelon.models.document import (
     restore_member,
     typed,
 )
-from echelon.models.mixing import mixture_weights
+from echelon.models.mixing import Score, mixture_weights
 from echelon.models.table import MODELS, model_class
 
 _MANY_ROWS = 12_000  # above which one subset is held out instead of folds
@@ -112,7 +112,7 @@ class OrdinalBlend(CurveClassifier):
         models: Sequence[Any] | Mapping[str, Any] | None = None,
         *,
         folds: int = 5,
-        score: str = "rps",
+        score: Score = "rps",
         n_models: int = 1,
         classes: Sequence[Any] | None = None,
         decision: Decision = None,
@@ -416,7 +416,7 @@ class AutoOrdinal(OrdinalBlend):
         time_limit: float | None = 60.0,
         *,
         folds: int = 5,
-        score: str = "rps",
+        score: Score = "rps",
         text: str | None = None,
         image: str | None = None,
         classes: Sequence[Any] | None = None,
@@ -577,7 +577,8 @@ def _leaderboard(
             "seconds": [round(row[2], 2) for row in rows],
         }
     )
-    return board.sort_values("rps", ignore_index=True)
+    ordered: pd.DataFrame = board.sort_values("rps", ignore_index=True)
+    return ordered
 
 
 def _rps(ranks: Any, probabilities: Probabilities, weight: Any) -> float:

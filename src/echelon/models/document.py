@@ -69,6 +69,7 @@ def write_model(model: Any, path: str | Path) -> None:
             "named": model.schema_.named,
             "columns": [[c.name, c.kind, c.categories] for c in model.schema_.columns],
         },
+        "rows": model.num_rows_,
         "columns": model.columns_,
         "cutpoints": None if model.cutpoints_ is None else model.cutpoints_.tolist(),
         "calibration": model.calibration_summary_,
@@ -121,6 +122,8 @@ def restore(model: Any, document: Mapping[str, Any], tensors: Mapping[str, Tenso
     model.calibration_summary_ = _read_summary(document["calibration"])
     model.cutpoints_ = _read_cutpoints(document["cutpoints"], num_classes)
     model.columns_ = typed(document["columns"], list, "summary of columns")
+    rows = document.get("rows")
+    model.num_rows_ = None if rows is None else typed(rows, int, "number of rows")
     model.skipped_, model.history_ = {}, []
     model.take_schema(_read_schema(typed(document["schema"], dict, "schema")))
     model.check_decision()
@@ -134,6 +137,7 @@ def restore_member(model: Any, labels: Labels, schema: TableSchema, described: D
     model.labels_, model.columns_ = labels, []
     model.conformal_ = model.calibration_ = model.calibration_summary_ = model.cutpoints_ = None
     model.skipped_, model.history_ = {}, []
+    model.num_rows_ = None
     model.take_schema(schema)
     model.rebuild_model(described)
 

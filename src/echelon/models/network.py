@@ -6,43 +6,37 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import NoneType
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from echelon.backbones.parts import choose_backbones, options_by_part
 from echelon.curve import DECISIONS, RankCurve
-from echelon.data.images import OnBroken
 from echelon.data.inputs import Inputs
+from echelon.data.kinds.base import CELL_KINDS, TABLE
+from echelon.data.kinds.image import OnBroken
+from echelon.data.kinds.numbers import TableEncoder
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows
-from echelon.data.tables import RawTable, TableEncoder, TableSchema
+from echelon.data.tables import RawTable, TableSchema
 from echelon.evaluation import metrics
 from echelon.methods import method as make_method
 from echelon.models.base import CurveClassifier, Decision, check_decision
 from echelon.models.document import Described, require_scores, typed
 from echelon.models.features import read_places
-from echelon.training.batches import EncodedRows, fingerprint, worker_count
-from echelon.training.checkpoints import CheckpointFolder
-from echelon.training.devices import make_fabric
-from echelon.training.loop import predict_curve, train
-from echelon.training.network import OrdinalNetwork
-from echelon.training.preparation import (
-    CHUNK,
-    Readers,
-    make_network,
-    precomputed,
-    read_schema,
-    resolve_backbone,
-)
-from echelon.training.progress import epoch_bar
-from echelon.training.randomness import RandomStream
-from echelon.training.rebuilding import rebuild
-from echelon.training.recipes import Settings, make_settings
+from echelon.networks.assembly import Readers, make_network, read_schema
+from echelon.networks.network import OrdinalNetwork
+from echelon.networks.prediction import precomputed, predict_curve, worker_count
+from echelon.networks.randomness import RandomStream
+from echelon.networks.rebuilding import rebuild
+from echelon.networks.spec import NetworkSpec
 
-_EXACT_ROWS = 4096  # of a table, up to which predictions are computed in float64
+if TYPE_CHECKING:  # a model is loaded, predicts and is exported without the training room
+    from echelon.training.batches import EncodedRows
+    from echelon.training.recipes import Settings
+
+_PREDICT_ROWS = 2048  # of a table at once: what the layers give in float64 then stays in the cache
 
 
 class OrdinalClassifier(CurveClassifier):
@@ -90,10 +84,11 @@ class OrdinalClassifier(CurveClassifier):
     method_options, backbone_options : mapping, optional
         Those of several backbones by part, as ``{"text": {"hidden": 64}}``.
     text_options : mapping, optional
-        `max_tokens` and, for ``"lstm"``, `max_words` and `min_count`; see `echelon.data.texts`.
+        `max_tokens` and, for ``"lstm"``, `max_words` and `min_count`; see
+        `echelon.data.kinds.text`.
     image_options : mapping, optional
         `preprocessing` (``"own"``, ``"paper"``, ``"timm"``), `size` and every field of
-        :class:`echelon.data.images.PictureSettings`.
+        :class:`echelon.data.kinds.image.ImageSettings`.
     on_broken : {"raise", "skip"}
         What a fit does about an image that cannot be read; `skipped_` has those that were skipped.
     workers : int, optional
@@ -195,42 +190,55 @@ class OrdinalClassifier(CurveClassifier):
 
     def read_schema(self, X: Any) -> TableSchema:  # noqa: N803
         """What the columns of training rows are; a single one is what the backbone says it is."""
-        return read_schema(X, self.backbone, self.text, self.image)
+        columns = {kind: getattr(self, kind) for kind in CELL_KINDS}
+        return read_schema(X, self.backbone, columns)
 
     def fit_rows(self, rows: Rows, validation: Rows | None, labels: Labels, seed: int) -> None:
         """Train a network; the validation rows choose the epoch."""
-        settings = copy.deepcopy(self._make_settings(rows.schema, len(rows)))
+        spec, settings = copy.deepcopy(self._choose(rows.schema, len(rows)))
         check_decision(
             settings.decision if self.decision is None else self.decision, labels.num_classes
         )
-        network, readers = self._build(rows, settings, labels, seed)
+        network, readers = self._build(rows, spec, labels, seed)
         encoded = _encoded(readers, network, rows)
         held = None if validation is None else _encoded(readers, network, validation)
         if self.verbose:
             print(_memory_line(rows, encoded, network), file=sys.stderr)
-        progress = self._train(network, encoded, held, settings, seed)
-        self.network_, self.readers_, self.settings_ = network, readers, settings
+        progress = self._train(network, encoded, held, spec, settings, seed)
+        self.network_, self.readers_, self.spec_ = network, readers, spec
+        self.training_ = asdict(settings)
         self.history_, self.best_epoch_ = progress.history, progress.best_epoch
 
     def fit_again(self, rows: Rows, labels: Labels, seed: int) -> None:
         """Train anew on all rows for the number of epochs that the held-out rows chose."""
-        if not self.settings_.refit or self.best_epoch_ is None:
+        settings = self.settings_
+        if not settings.refit or self.best_epoch_ is None:
             return
-        network, readers = self._build(rows, self.settings_, labels, seed)
-        fixed = replace(self.settings_, max_epochs=self.best_epoch_)
-        self._train(network, _encoded(readers, network, rows), None, fixed, seed, "refit")
+        network, readers = self._build(rows, self.spec_, labels, seed)
+        fixed = replace(settings, max_epochs=self.best_epoch_)
+        encoded = _encoded(readers, network, rows)
+        self._train(network, encoded, None, self.spec_, fixed, seed, "refit")
         self.network_, self.readers_ = network, readers
 
-    def training_settings(self, X: Any, num_rows: int | None = None) -> Settings:  # noqa: N803
-        """Every choice that a fit would make on such rows, or on so many of them."""
-        schema = read_schema(X, self.backbone, self.text, self.image)
-        return self._make_settings(schema, len(X) if num_rows is None else num_rows)
+    @property
+    def settings_(self) -> "Settings":
+        """The settings that the network was trained with."""
+        from echelon.training.recipes import Settings
 
-    def _make_settings(self, schema: TableSchema, num_rows: int) -> Settings:
-        backbone = resolve_backbone(self.backbone, schema.parts)
-        options = self.backbone_options
-        if isinstance(backbone, Mapping):
-            options = options_by_part(options or {}, cast(Any, self.backbone), schema.parts)
+        return Settings(**self.training_)
+
+    def training_settings(self, X: Any, num_rows: int | None = None) -> "Settings":  # noqa: N803
+        """Every choice of training that a fit would make on such rows, or on so many of them."""
+        return self._choose(self.read_schema(X), len(X) if num_rows is None else num_rows)[1]
+
+    def network_spec(self, X: Any) -> NetworkSpec:  # noqa: N803
+        """The architecture of the network that a fit would train on such rows."""
+        return self._choose(self.read_schema(X), len(X))[0]
+
+    def _choose(self, schema: TableSchema, num_rows: int) -> "tuple[NetworkSpec, Settings]":
+        """The network, and the settings of its training, for so many rows."""
+        from echelon.training.recipes import make_settings, make_spec, spec_overrides
+
         overrides = {
             "max_epochs": self.max_epochs,
             "batch_size": self.batch_size,
@@ -239,7 +247,7 @@ class OrdinalClassifier(CurveClassifier):
             "patience": self.patience,
             "metric": self.metric,
             "precision": self.precision,
-            "backbone_options": options,
+            "backbone_options": self.backbone_options,
             "text_options": self.text_options,
             "image_options": self.image_options,
             "method_options": self.method_options,
@@ -249,31 +257,40 @@ class OrdinalClassifier(CurveClassifier):
         }
         if self.metric is not None:
             metrics.metric(self.metric)  # which refuses an unknown one
-        return make_settings(self.recipe, self.method, backbone, num_rows, overrides)
+        of_network = {name: overrides.pop(name, None) for name in spec_overrides()}
+        spec = make_spec(self.recipe, self.method, self.backbone, schema.parts, of_network)
+        return spec, make_settings(self.recipe, spec, num_rows, overrides)
 
     def _build(
-        self, rows: Rows, settings: Settings, labels: Labels, seed: int
+        self, rows: Rows, spec: NetworkSpec, labels: Labels, seed: int
     ) -> tuple[OrdinalNetwork, Readers]:
         """A fresh network, and the readers of its texts and images, for training rows."""
-        readers = Readers.of(rows.table, settings)
-        encoder = TableEncoder.of(rows.table, rows.schema, scaling=settings.scaling)
-        chosen = make_method(self.method, labels.num_classes, **settings.method_options)
+        readers = Readers.of(rows.table, spec)
+        encoder = TableEncoder.of(rows.table, rows.schema, scaling=spec.scaling)
+        chosen = make_method(spec.method, labels.num_classes, **spec.method_options)
         with RandomStream(seed).drawn():
-            return make_network(encoder, readers, settings, chosen, self.backbone), readers
+            return make_network(encoder, readers, spec, chosen, self.backbone), readers
 
     def _train(
         self,
         network: OrdinalNetwork,
-        rows: EncodedRows,
-        validation: EncodedRows | None,
-        settings: Settings,
+        rows: "EncodedRows",
+        validation: "EncodedRows | None",
+        spec: NetworkSpec,
+        settings: "Settings",
         seed: int,
         stage: str = "",
     ) -> Any:
+        from echelon.training.batches import fingerprint
+        from echelon.training.checkpoints import CheckpointFolder
+        from echelon.training.devices import make_fabric
+        from echelon.training.loop import train
+        from echelon.training.progress import epoch_bar
+
         fabric = make_fabric(self.device, settings.precision)
         folder = None
         if self.checkpoint_dir is not None:
-            mark = fingerprint(self.method, settings, rows, seed)
+            mark = fingerprint(spec, settings, rows, seed)
             folder = CheckpointFolder(Path(self.checkpoint_dir) / stage, mark)
         title = stage or "fit"
         with epoch_bar(title, settings.max_epochs, shown=bool(self.verbose)) as report:
@@ -294,23 +311,24 @@ class OrdinalClassifier(CurveClassifier):
 
     def default_decision(self) -> str:
         """That of the recipe."""
-        return self.settings_.decision
+        decision: str = self.training_["decision"]
+        return decision
 
     @torch.no_grad()
     def curves_of_rows(self, table: RawTable) -> Iterator[RankCurve]:
-        """The curves of rows; of a small table in float64."""
+        """The curves of rows; those of a table in float64."""
         network = self.network_.eval()
         inputs = None if table.is_plain else self.readers_.inputs(table, self._encoder)
         if isinstance(inputs, Inputs):
             yield predict_curve(network, inputs, worker_count(inputs, self.workers))
             return
-        if len(table) <= _EXACT_ROWS:
-            # In float32 the rounding of a row depends on how many are multiplied with it.
-            network = copy.deepcopy(network).double()
+        # In float32 the rounding of a row depends on how many are multiplied with it, and moves
+        # probabilities by more than 1e-6.
+        network = copy.deepcopy(network).double()
         like = next(network.head.parameters())
-        for numbers, codes in table.chunks(CHUNK):
-            features = network.encoder(numbers.to(like.device), codes.to(like.device))
-            yield network.curve(network(features.to(like.dtype)))
+        for numbers, codes in table.chunks(_PREDICT_ROWS):
+            cells = {TABLE: (numbers.to(like.device), codes.to(like.device))}
+            yield network.curve(network(cells))
 
     @property
     def _encoder(self) -> TableEncoder:
@@ -344,8 +362,8 @@ class OrdinalClassifier(CurveClassifier):
             )
         document = {
             "readers": self.readers_.describe(self.network_),
-            "encoder": {"scaling": self._encoder.scaling},
-            "settings": asdict(self.settings_),
+            "network": self.spec_.describe(),
+            "training": self.training_,  # for the record: nothing is rebuilt from it
             "history": self.history_,
             "best_epoch": self.best_epoch_,
         }
@@ -354,26 +372,27 @@ class OrdinalClassifier(CurveClassifier):
     def rebuild_model(self, described: Described) -> None:
         """The network that a document and tensors describe, neither of which is trusted."""
         document, tensors = described
-        self.settings_ = _read_settings(typed(document["settings"], dict, "settings"))
-        check_decision(self.settings_.decision, self.labels_.num_classes)
+        self.spec_ = NetworkSpec.rebuild(typed(document["network"], dict, "network"))
+        self.training_ = typed(document["training"], dict, "training")
+        check_decision(self.training_["decision"], self.labels_.num_classes)
         numeric, categorical = self.schema_.numeric, self.schema_.categorical
         kept, indicators = (
             read_places(tensors[f"encoder.{name}"], len(numeric)) for name in ("kept", "indicators")
         )
-        scaling = typed(document["encoder"], dict, "encoder")["scaling"]
         readers = Readers.rebuild(typed(document["readers"], dict, "readers"))
+        spec = self.spec_
+        chosen = make_method(self.method, self.labels_.num_classes, **spec.method_options)
         _check_parts(self, readers)
-        chosen = make_method(self.method, self.labels_.num_classes, **self.settings_.method_options)
 
         def make() -> OrdinalNetwork:
             encoder = TableEncoder(
                 len(numeric),
                 tuple(len(column.categories) for column in categorical),
-                scaling=scaling,
+                scaling=spec.scaling,
                 kept=kept,
                 indicators=indicators,
             )
-            return make_network(encoder, readers, self.settings_, chosen)
+            return make_network(encoder, readers, spec, chosen)
 
         with RandomStream(0).drawn():  # its first weights are random, and then those of the file
             self.network_ = cast(OrdinalNetwork, rebuild(make, tensors))
@@ -388,8 +407,10 @@ class OrdinalClassifier(CurveClassifier):
         _try_out(self)
 
 
-def _encoded(readers: Readers, network: OrdinalNetwork, rows: Rows) -> EncodedRows:
+def _encoded(readers: Readers, network: OrdinalNetwork, rows: Rows) -> "EncodedRows":
     """What the loop trains on."""
+    from echelon.training.batches import EncodedRows
+
     features = readers.inputs(rows.table, cast(TableEncoder, network.encoder))
     return EncodedRows(
         precomputed(network, features),
@@ -398,11 +419,12 @@ def _encoded(readers: Readers, network: OrdinalNetwork, rows: Rows) -> EncodedRo
     )
 
 
-def _memory_line(given: Rows, rows: EncodedRows, network: nn.Module) -> str:
+def _memory_line(given: Rows, rows: "EncodedRows", network: nn.Module) -> str:
     """What a fit holds at once: the table, its features, and the network with its optimiser."""
     table = given.table
     raw = table.numbers.nbytes + table.codes.nbytes
-    features = rows.features if isinstance(rows.features, Tensor) else rows.features.table
+    taken = rows.features.parts.get(TABLE) if isinstance(rows.features, Inputs) else rows.features
+    features = taken if isinstance(taken, Tensor) else None
     held = sum(t.nbytes for t in (features, rows.ranks, rows.weight) if t is not None)
     # parameters, gradients, two moments, and the best epoch
     parameters = 5 * sum(parameter.nbytes for parameter in network.parameters())
@@ -410,7 +432,7 @@ def _memory_line(given: Rows, rows: EncodedRows, network: nn.Module) -> str:
     what = [f"{len(table):,} rows"]
     if features is not None:
         what.append(f"{features.shape[1]} features")
-    what += [kind for kind in ("texts", "images") if getattr(table, kind) is not None]
+    what += [f"{kind}s" for kind in table.cells]
     return f"{', '.join(what)}: about {total:,.0f} MiB"
 
 
@@ -419,52 +441,25 @@ def _memory_line(given: Rows, rows: EncodedRows, network: nn.Module) -> str:
 
 def _try_out(model: OrdinalClassifier) -> None:
     """Predict one empty row of texts and images, to find here what does not fit together."""
-    if model.schema_.parts == ("table",):
+    if model.schema_.parts == (TABLE,):
         return
     readers, encoder = model.readers_, cast(TableEncoder, model.network_.encoder)
     row: dict[str, Tensor] = {}
-    if "table" in model.schema_.parts:
-        row["table"] = torch.zeros(1, encoder.num_features)
-    if readers.tokenizer is not None:
-        row["text"] = readers.tokenizer.encode([""]).take(np.arange(1))
-    if readers.pictures is not None:
-        side = readers.pictures.crop
-        row["image"] = torch.zeros(1, 3, side, side, dtype=torch.uint8)
+    if TABLE in model.schema_.parts:
+        row[TABLE] = torch.zeros(1, encoder.num_features)
+    row |= {kind: encoding.example(1) for kind, encoding in readers.encodings.items()}
     with torch.no_grad():
         model.network_.curve(model.network_(row))
 
 
-def _read_settings(described: Mapping[str, Any]) -> Settings:
-    settings = dict(described)
-    for name in ("backbone_options", "text_options", "image_options", "method_options"):
-        typed(settings.get(name, {}), dict, name)
-    settings["backbone_options"] = _with_tuples(settings["backbone_options"])
-    made = Settings(**settings)
-    named = made.backbone.values() if isinstance(made.backbone, Mapping) else [made.backbone]
-    for name in named:
-        typed(name, str, "backbone")
-    return made
-
-
 def _check_parts(model: OrdinalClassifier, readers: Readers) -> None:
     """Raise where columns, networks and readers are not of the same parts of a row."""
-    parts, backbone = model.schema_.parts, model.settings_.backbone
-    if parts == ("table",):
-        if not isinstance(backbone, str):
-            raise ValueError("it has networks for texts or images, and no such column")
-    elif not isinstance(backbone, Mapping) or set(backbone) != set(parts):
-        raise ValueError(f"it must have a network for each of {', '.join(parts)}")
-    else:
-        choose_backbones(backbone, parts)
-    for part, reader in (("text", readers.tokenizer), ("image", readers.pictures)):
-        if (part in parts) != (reader is not None):
-            raise ValueError(f"its column of {part}s and what reads it do not belong together")
-        if len(model.schema_.of_kind(cast(Any, part))) > 1:
-            raise ValueError(f"it has several columns of {part}s")
-
-
-def _with_tuples(options: Any) -> Any:
-    """Options as they were before JSON, which has no tuples."""
-    if isinstance(options, dict):
-        return {name: _with_tuples(value) for name, value in options.items()}
-    return tuple(options) if isinstance(options, list) else options
+    parts = model.schema_.parts
+    model.spec_.check_parts(parts)
+    if model.spec_.method != model.method:
+        raise ValueError(f"its network is of {model.spec_.method!r}, not of {model.method!r}")
+    for kind in CELL_KINDS:
+        if (kind in parts) != (kind in readers.encodings):
+            raise ValueError(f"its column of {kind}s and what reads it do not belong together")
+        if len(model.schema_.of_kind(kind)) > 1:
+            raise ValueError(f"it has several columns of {kind}s")

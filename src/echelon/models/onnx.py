@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from echelon.curve import CalibrationMap
+from echelon.data.kinds.base import TABLE, Encoding
 from echelon.extras import require
+from echelon.networks.network import OrdinalNetwork
 from echelon.storage.atomic import require_writable, write_bytes
-from echelon.training.network import OrdinalNetwork
 
 _TOLERANCE = 1e-5
 _CHECK_ROWS = 64
@@ -28,7 +29,7 @@ _PREFIX = "echelon_"  # of names inside the graph, which columns may not have
 
 
 class _FromRawRows(nn.Module):
-    """Numbers (n, p), codes (n, q), token ids and pixels to exceedance, probabilities and rank."""
+    """Raw cells by kind, as a network takes them, to exceedance, probabilities and rank."""
 
     def __init__(
         self,
@@ -43,22 +44,8 @@ class _FromRawRows(nn.Module):
         for name, values in (calibration._asdict() if calibration is not None else {}).items():
             self.register_buffer(f"calibration_{name}", values)
 
-    def forward(
-        self,
-        numbers: Tensor | None = None,
-        codes: Tensor | None = None,
-        text: Tensor | None = None,
-        image: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        network = self.network
-        features: Tensor | dict[str, Tensor]
-        if text is None and image is None:
-            features = network.encoder(numbers, codes)
-        else:
-            table = None if numbers is None else network.encoder(numbers, codes)
-            parts = {"table": table, "text": text, "image": image}
-            features = {part: tensor for part, tensor in parts.items() if tensor is not None}
-        curve = network.curve(network(features))
+    def forward(self, cells: dict[str, Any]) -> tuple[Tensor, Tensor, Tensor]:
+        curve = self.network.curve(self.network(cells))
         if self.is_calibrated:
             fields = (self.get_buffer(f"calibration_{name}") for name in CalibrationMap._fields)
             curve = curve.calibrated(CalibrationMap(*fields))
@@ -86,33 +73,33 @@ def _export_core(model: Any) -> Any:
     module = _FromRawRows(model.network_, model.calibration_, model.decision_rule())
     module = module.eval().cpu()
     rows = torch.export.Dim("rows", min=1)
-    example: dict[str, Tensor] = {}
-    shapes: dict[str, dict[int, Any]] = {}
-    if "table" in model.schema_.parts:
-        example["numbers"] = torch.zeros(3, len(model.schema_.numeric), dtype=torch.float64)
-        example["codes"] = torch.zeros(3, len(model.schema_.categorical), dtype=torch.int64)
-        shapes = {"numbers": {0: rows}, "codes": {0: rows}}
-    if "text" in model.schema_.parts:
-        most = model.readers_.tokenizer.max_tokens
-        example["text"] = torch.ones(3, min(7, most), dtype=torch.int64)
-        shapes["text"] = {0: rows}
-        if most > 1:
-            shapes["text"][1] = torch.export.Dim("tokens", min=1, max=most)
-    if "image" in model.schema_.parts:
-        size = model.readers_.pictures.crop
-        example["image"] = torch.zeros(3, 3, size, size, dtype=torch.uint8)
-        shapes["image"] = {0: rows}
+    example: dict[str, Any] = {}
+    shapes: dict[str, Any] = {}
+    names = []
+    if TABLE in model.schema_.parts:
+        example[TABLE] = (
+            torch.zeros(3, len(model.schema_.numeric), dtype=torch.float64),
+            torch.zeros(3, len(model.schema_.categorical), dtype=torch.int64),
+        )
+        shapes[TABLE] = ({0: rows}, {0: rows})
+        names = ["numbers", "codes"]
+    for kind, encoding in model.readers_.encodings.items():
+        example[kind] = encoding.example(3)
+        shapes[kind] = {0: rows}
+        names.append(kind)
+        for place, (name, largest) in encoding.free.items():
+            shapes[kind][place] = torch.export.Dim(name, min=1, max=largest)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter's own
         program = torch.onnx.export(
             module,
-            kwargs=example,
+            kwargs={"cells": example},
             dynamo=True,
             verbose=False,
             opset_version=_OPSET,
-            input_names=[f"{_PREFIX}{name}" for name in example],
+            input_names=[f"{_PREFIX}{name}" for name in names],
             output_names=["exceedance", "probabilities", "rank"],
-            dynamic_shapes=shapes,
+            dynamic_shapes={"cells": shapes},
         )
     assert program is not None
     return program.model_proto
@@ -125,8 +112,8 @@ def _with_raw_columns(core: Any, model: Any) -> Any:
     nodes, inputs, initial = [], [], []
     stacks: dict[str, list[str]] = {f"{_PREFIX}numbers": [], f"{_PREFIX}codes": []}
     for i, column in enumerate(model.schema_.columns):
-        if column.kind in ("text", "image"):
-            element, shape = _media_input(column.kind, model)
+        if column.kind in model.readers_.encodings:
+            element, shape = _cell_input(model.readers_.encodings[column.kind])
             inputs.append(helper.make_tensor_value_info(column.name, element, shape))
             nodes.append(helper.make_node("Identity", [column.name], [_PREFIX + column.kind]))
             continue
@@ -177,13 +164,16 @@ def _with_raw_columns(core: Any, model: Any) -> Any:
     return whole
 
 
-def _media_input(kind: str, model: Any) -> tuple[int, list[str | int]]:
+def _cell_input(encoding: Encoding) -> tuple[int, list[str | int]]:
+    """The type and the shape of what a network gets of a kind of cell."""
     from onnx import TensorProto
 
-    if kind == "text":
-        return TensorProto.INT64, ["rows", "tokens"]
-    size = model.readers_.pictures.crop
-    return TensorProto.UINT8, ["rows", 3, size, size]
+    example = encoding.example(1)
+    element = {torch.int64: TensorProto.INT64, torch.uint8: TensorProto.UINT8}[example.dtype]
+    shape: list[str | int] = ["rows", *example.shape[1:]]
+    for place, (name, _) in encoding.free.items():
+        shape[place] = name
+    return element, shape
 
 
 def _label_node(classes: NDArray[Any]) -> tuple[Any, int, list[Any]]:
@@ -242,13 +232,6 @@ def _compare(session: Any, model: Any) -> None:
             )
 
 
-def _made_up_texts(model: Any, generator: np.random.Generator) -> list[str]:
-    words = getattr(model.readers_.tokenizer, "words", ("good", "bad", "not", "a", "course"))
-    choices = [*words[:200], "neverseen"]
-    lengths = generator.integers(0, 30, size=_CHECK_ROWS)
-    return [" ".join(generator.choice(choices, size=length)) for length in lengths]
-
-
 def _made_up_rows(model: Any) -> pd.DataFrame:
     generator = np.random.default_rng(0)
     encoder = model.network_.encoder
@@ -266,11 +249,8 @@ def _made_up_rows(model: Any) -> pd.DataFrame:
         choices = [*column.categories, "never seen", None]
         picked = generator.integers(len(choices), size=_CHECK_ROWS)
         frame[column.name] = pd.Series([choices[i] for i in picked], dtype=object)
-    for column in model.schema_.of_kind("text"):
-        frame[column.name] = _made_up_texts(model, generator)
-    for column in model.schema_.of_kind("image"):
-        size = model.readers_.pictures.crop
-        pixels = generator.integers(256, size=(_CHECK_ROWS, size, size, 3), dtype=np.uint8)
-        frame[column.name] = pd.Series(list(pixels), dtype=object)
+    for kind, encoding in model.readers_.encodings.items():
+        (column,) = model.schema_.of_kind(kind)
+        frame[column.name] = pd.Series(encoding.made_up(_CHECK_ROWS, generator), dtype=object)
     ordered: pd.DataFrame = frame[[column.name for column in model.schema_.columns]]
     return ordered

@@ -13,7 +13,8 @@ from echelon.evaluation import conformal
 from echelon.evaluation.calibration import reliability as reliability_of
 from echelon.evaluation.diagnostics import class_errors as errors_of
 from echelon.extras import require
-from echelon.report.content import Comparison
+from echelon.report.groups import Groups
+from echelon.runs import Comparison
 
 BLUE, ORANGE, GREY = "#3b82d6", "#d97a1f", "#8a8f98"
 COVERAGES = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99)
@@ -36,7 +37,7 @@ def altair() -> Any:
     return altair
 
 
-def all_charts(found: Comparison) -> dict[str, Titled]:
+def all_charts(comparison: Comparison) -> dict[str, Titled]:
     """The charts that the runs allow, by name."""
     makers: dict[str, Callable[[Comparison], Titled | None]] = {
         "methods": methods,
@@ -47,20 +48,20 @@ def all_charts(found: Comparison) -> dict[str, Titled]:
         "coverage": coverage,
         "crossings": crossings,
     }
-    made = {name: make(found) for name, make in makers.items()}
-    return {name: one for name, one in made.items() if one is not None}
+    made = {name: make(comparison) for name, make in makers.items()}
+    return {name: titled for name, titled in made.items() if titled is not None}
 
 
-def methods(found: Comparison) -> Titled:
+def methods(comparison: Comparison) -> Titled:
     """MAE of every run, and the mean of every method."""
     alt = altair()
     rows = [
-        {"method": name, "MAE": run.metrics["mae"], "kind": found.role(name)}
-        for name, own in found.runs.items()
-        for run in own
+        {"method": name, "MAE": run.metrics["mae"], "kind": comparison.role(name)}
+        for name, runs in comparison.runs.items()
+        for run in runs
     ]
     frame = pd.DataFrame(rows)
-    order = sorted(found.runs, key=lambda name: found.mean(name, "mae"))
+    order = sorted(comparison.runs, key=lambda name: comparison.mean(name, "mae"))
     y = alt.Y("method:N", sort=order, title=None)
     # A constant is far off; the scale begins at 0 so that lengths can be compared.
     bars = (
@@ -84,20 +85,20 @@ def methods(found: Comparison) -> Titled:
         .mark_tick(thickness=2, size=18, color=ORANGE)
         .encode(y=y, x="MAE:Q", tooltip=["method", alt.Tooltip("MAE", format=".4f")])
     )
-    text = "; ".join(f"{name} {found.mean(name, 'mae'):.3f}" for name in order)
+    text = "; ".join(f"{name} {comparison.mean(name, 'mae'):.3f}" for name in order)
     return Titled(
         "Error of each method",
         f"Mean absolute error: {text}. A tick is one run.",
-        (bars + dots).properties(height=26 * len(found.runs)),
+        (bars + dots).properties(height=26 * len(comparison.runs)),
     )
 
 
-def training(found: Comparison) -> Titled | None:
+def training(comparison: Comparison) -> Titled | None:
     """Loss and validation metric over the epochs."""
     alt = altair()
     rows = []
-    for name in found.methods:
-        for run in found.runs[name]:
+    for name in comparison.methods:
+        for run in comparison.runs[name]:
             for entry in run.history:
                 for key, value in entry.items():
                     if key != "epoch":
@@ -127,8 +128,8 @@ def training(found: Comparison) -> Titled | None:
         for what in sorted(frame["what"].unique())
     ]
     words = []
-    for name in found.methods:
-        last = found.runs[name][0].history
+    for name in comparison.methods:
+        last = comparison.runs[name][0].history
         if last:
             shown = ", ".join(f"{k} {v:.3f}" for k, v in last[-1].items() if k != "epoch")
             words.append(f"{name} ends after {len(last)} epochs with {shown}")
@@ -139,13 +140,13 @@ def training(found: Comparison) -> Titled | None:
     )
 
 
-def confusion(found: Comparison) -> Titled:
+def confusion(comparison: Comparison) -> Titled:
     """Shares of the predicted classes within each true class."""
     alt = altair()
-    groups = found.groups
+    groups = Groups.of(comparison.classes)
     classes, size = groups.names, len(groups.names)
-    prediction = found.main_run.predictions["prediction"].astype(np.int64)
-    pairs = groups.of_rank[found.truth] * size + groups.of_rank[prediction]
+    prediction = comparison.main_run.predictions["prediction"].astype(np.int64)
+    pairs = groups.of_rank[comparison.truth] * size + groups.of_rank[prediction]
     counts = np.bincount(pairs, minlength=size * size).reshape(size, size)
     totals = counts.sum(axis=1, keepdims=True)
     shares = np.divide(counts, totals, out=np.zeros((size, size)), where=totals > 0)
@@ -187,13 +188,13 @@ def confusion(found: Comparison) -> Titled:
     )
 
 
-def class_errors(found: Comparison) -> Titled:
+def class_errors(comparison: Comparison) -> Titled:
     """MAE of each true class."""
     alt = altair()
-    prediction = found.main_run.predictions["prediction"].astype(np.int64)
-    groups = found.groups
-    counts = np.bincount(found.truth, minlength=len(found.classes))
-    errors = errors_of(found.truth, prediction, len(found.classes))
+    prediction = comparison.main_run.predictions["prediction"].astype(np.int64)
+    groups = Groups.of(comparison.classes)
+    counts = np.bincount(comparison.truth, minlength=len(comparison.classes))
+    errors = errors_of(comparison.truth, prediction, len(comparison.classes))
     rows = groups.summed(counts)
     total = groups.summed(np.where(counts > 0, errors, 0) * counts)
     errors = np.divide(total, rows, out=np.full(len(rows), np.nan), where=rows > 0)
@@ -214,13 +215,13 @@ def class_errors(found: Comparison) -> Titled:
     )
 
 
-def reliability(found: Comparison) -> Titled:
+def reliability(comparison: Comparison) -> Titled:
     """How often events came true, by their predicted probability."""
     alt = altair()
-    probabilities = _probabilities(found)
+    probabilities = _probabilities(comparison)
     frames, gaps = [], []
     for of, name in (("exceedance", "y > k"), ("probabilities", "y = k")):
-        table = reliability_of(found.truth, probabilities, of=of)  # type: ignore[arg-type]
+        table = reliability_of(comparison.truth, probabilities, of=of)  # type: ignore[arg-type]
         frames.append(pd.DataFrame({**table._asdict(), "event": name}))
         worst = np.abs(table.predicted - table.observed)[table.rows > 0.001 * table.rows.sum()]
         gaps.append(f"{name} at most {worst.max():.3f} off")
@@ -259,10 +260,10 @@ def reliability(found: Comparison) -> Titled:
     )
 
 
-def coverage(found: Comparison) -> Titled | None:
+def coverage(comparison: Comparison) -> Titled | None:
     """The coverage of prediction intervals, and their width."""
     alt = altair()
-    frame, source = coverage_table(found)
+    frame, source = coverage_table(comparison)
     if frame is None:
         return None
     base = alt.Chart(frame).encode(
@@ -290,9 +291,9 @@ def coverage(found: Comparison) -> Titled | None:
     )
 
 
-def coverage_table(found: Comparison) -> tuple[pd.DataFrame | None, str]:
+def coverage_table(comparison: Comparison) -> tuple[pd.DataFrame | None, str]:
     """Wished and found coverage and the mean width, and where the thresholds are from."""
-    run, truth, p = found.main_run, found.truth, _probabilities(found)
+    run, truth, p = comparison.main_run, comparison.truth, _probabilities(comparison)
     scores = run.predictions.get("conformal_scores")
     if scores is not None:
         source = "The thresholds are from the rows that the fit kept for them."
@@ -312,10 +313,10 @@ def coverage_table(found: Comparison) -> tuple[pd.DataFrame | None, str]:
     return pd.DataFrame(rows), source
 
 
-def crossings(found: Comparison) -> Titled:
+def crossings(comparison: Comparison) -> Titled:
     """In how many rows a method's own curve contradicted itself."""
     alt = altair()
-    rows = found.crossings()
+    rows = comparison.crossings()
     chart = (
         alt.Chart(pd.DataFrame(rows))
         .mark_bar(height=14, color=BLUE)
@@ -339,6 +340,6 @@ def crossings(found: Comparison) -> Titled:
     )
 
 
-def _probabilities(found: Comparison) -> Any:
-    p = found.main_run.predictions["probabilities"].astype(np.float64)
+def _probabilities(comparison: Comparison) -> Any:
+    p = comparison.main_run.predictions["probabilities"].astype(np.float64)
     return p / p.sum(axis=1, keepdims=True)

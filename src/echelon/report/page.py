@@ -12,15 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from echelon.evaluation.metrics import shown_metrics
 from echelon.report.charts import Titled, all_charts, altair
-from echelon.report.content import TITLES, Comparison
-from echelon.runs import read_runs
+from echelon.report.groups import Groups
+from echelon.runs import Comparison, read_runs
 from echelon.storage.atomic import replacing, replacing_text, require_writable, write_text
 
-_SHOWN = (
-    "mae", "rmse", "accuracy", "accuracy_within", "quadratic_weighted_kappa",
-    "ranked_probability_score",
-)  # fmt: skip
 _EXPLORED = 150  # rows of each order
 _THUMBNAIL = 160  # pixels
 _COEFFICIENTS = 20
@@ -39,10 +36,10 @@ def write_page(folder: str | Path, out: str | Path | None = None) -> Path:
     out : path, optional
         The page; ``report.html`` in the folder without it.
     """
-    found = Comparison.of(read_runs(folder))
+    comparison = Comparison.of(read_runs(folder))
     path = Path(out) if out is not None else Path(folder) / "report.html"
     require_writable(path)
-    write_text(path, render(found))
+    write_text(path, render(comparison))
     return path
 
 
@@ -68,36 +65,35 @@ def write_charts(folder: str | Path, out: str | Path, image: str = "svg") -> lis
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
     paths = []
-    for name, one in made.items():
+    for name, titled in made.items():
         path = out / f"{name}.{image}"
         options = {"scale_factor": 2.0} if image == "png" else {}
         with replacing(path) if image == "png" else replacing_text(path) as stream:
-            _with_width(one.chart, _IMAGE_WIDTH).save(stream, format=image, **options)
+            _with_width(titled.chart, _IMAGE_WIDTH).save(stream, format=image, **options)
         paths.append(path)
     return paths
 
 
-def render(found: Comparison) -> str:
+def render(comparison: Comparison) -> str:
     """The page as text."""
     altair()
     import vl_convert
 
-    made = all_charts(found)
-    specs = {name: _spec(one) for name, one in made.items()}
+    made, groups = all_charts(comparison), Groups.of(comparison.classes)
+    specs = {name: _spec(titled) for name, titled in made.items()}
     data = {
-        "charts": specs, "rows": _explored_rows(found), "classes": found.classes,
-        "groups": found.groups.names, "group": found.groups.of_rank.tolist(),
-        "note": found.groups.note,
+        "charts": specs, "rows": _explored_rows(comparison, groups), "classes": comparison.classes,
+        "groups": groups.names, "group": groups.of_rank.tolist(), "note": groups.note,
     }  # fmt: skip
     parts = {
-        "TITLE": _title(found),
-        "ANSWER": "".join(f"<li>{_text(sentence)}</li>" for sentence in found.answer()),
-        "METHODS": _methods_table(found),
-        "VERDICTS": "".join(f"<li>{_text(sentence)}</li>" for sentence in found.sentences()),
-        "COEFFICIENTS": _coefficients(found),
-        "FINDINGS": _findings(found),
-        "REPEAT": _repeat(found),
-        "BEST": _text(found.best),
+        "TITLE": _title(comparison),
+        "ANSWER": "".join(f"<li>{_text(sentence)}</li>" for sentence in comparison.answer()),
+        "METHODS": _methods_table(comparison),
+        "VERDICTS": "".join(f"<li>{_text(sentence)}</li>" for sentence in comparison.sentences()),
+        "COEFFICIENTS": _coefficients(comparison),
+        "FINDINGS": _findings(comparison),
+        "REPEAT": _repeat(comparison),
+        "BEST": _text(comparison.best),
         "CHARTS_METHODS": _figure("methods", made),
         "CHARTS_ERRORS": _figure("confusion", made) + _figure("class_errors", made),
         "CHARTS_PROBABILITIES": _figure("reliability", made) + _figure("coverage", made),
@@ -122,9 +118,9 @@ def _text(value: Any) -> str:
     return html.escape(str(value))
 
 
-def _title(found: Comparison) -> str:
-    what = "Comparison of methods" if len(found.methods) > 1 else "Evaluation"
-    return _text(f"{what} on {found.main_run.config.data}")
+def _title(comparison: Comparison) -> str:
+    what = "Comparison of methods" if len(comparison.methods) > 1 else "Evaluation"
+    return _text(f"{what} on {comparison.main_run.config.data}")
 
 
 # ---- charts --------------------------------------------------------------------------------------
@@ -134,44 +130,44 @@ def _with_width(chart: Any, width: int | str) -> Any:
     """A chart of some width; in charts below each other, each of them."""
     chart = chart.copy()
     if hasattr(chart, "vconcat"):
-        chart.vconcat = [one.properties(width=width) for one in chart.vconcat]
+        chart.vconcat = [below.properties(width=width) for below in chart.vconcat]
         return chart
     return chart.properties(width=width)
 
 
-def _spec(one: Titled) -> dict[str, Any]:
+def _spec(titled: Titled) -> dict[str, Any]:
     # Charts below each other cannot take the width of their place; the script sets it.
-    is_stack = hasattr(one.chart, "vconcat")
-    chart = one.chart if is_stack else _with_width(one.chart, "container")
+    is_stack = hasattr(titled.chart, "vconcat")
+    chart = titled.chart if is_stack else _with_width(titled.chart, "container")
     spec: dict[str, Any] = chart.to_dict()
     spec.pop("$schema", None)
     spec.pop("config", None)
-    spec["description"] = one.description
+    spec["description"] = titled.description
     return spec
 
 
 def _figure(name: str, made: dict[str, Titled]) -> str:
     if name not in made:
         return ""
-    one = made[name]
+    titled = made[name]
     return (
-        f'<figure><h3>{_text(one.title)}</h3><div class="chart" data-chart="{name}"></div>'
-        f"<figcaption>{_text(one.description)}</figcaption></figure>"
+        f'<figure><h3>{_text(titled.title)}</h3><div class="chart" data-chart="{name}"></div>'
+        f"<figcaption>{_text(titled.description)}</figcaption></figure>"
     )
 
 
 # ---- tables and lists ----------------------------------------------------------------------------
 
 
-def _methods_table(found: Comparison) -> str:
-    shown = [metric for metric in _SHOWN if metric in found.main_run.metrics]
-    head = "".join(f'<th scope="col">{_text(TITLES[metric])}</th>' for metric in shown)
+def _methods_table(comparison: Comparison) -> str:
+    shown = [row for row in shown_metrics(wide=True) if row.name in comparison.main_run.metrics]
+    head = "".join(f'<th scope="col">{_text(metric.title)}</th>' for metric in shown)
     body = []
-    for name in found.runs:
-        role = found.role(name)
+    for name in comparison.runs:
+        role = comparison.role(name)
         tag = "" if role == "method" else f' <span class="tag">{role}</span>'
-        cells = "".join(f"<td>{_text(found.cell(name, metric))}</td>" for metric in shown)
-        count = len(found.runs[name])
+        cells = "".join(f"<td>{_text(comparison.cell(name, metric.name))}</td>" for metric in shown)
+        count = len(comparison.runs[name])
         body.append(
             f'<tr class="{role}"><th scope="row">{_text(name)}{tag}</th><td>{count}</td>{cells}'
             f"</tr>"
@@ -182,9 +178,9 @@ def _methods_table(found: Comparison) -> str:
     )
 
 
-def _coefficients(found: Comparison) -> str:
-    for own in found.runs.values():
-        values = own[0].outcome.get("coefficients")
+def _coefficients(comparison: Comparison) -> str:
+    for runs in comparison.runs.values():
+        values = runs[0].outcome.get("coefficients")
         if values:
             break
     else:
@@ -204,16 +200,17 @@ def _coefficients(found: Comparison) -> str:
     )
 
 
-def _findings(found: Comparison) -> str:
+def _findings(comparison: Comparison) -> str:
     return "".join(
-        f'<li class="{one.state}" data-code="{one.code}"><span class="state">{one.state}</span>'
-        f"<strong>{_text(one.title)}</strong> {_text(one.message)}</li>"
-        for one in found.findings
+        f'<li class="{finding.state}" data-code="{finding.code}">'
+        f'<span class="state">{finding.state}</span>'
+        f"<strong>{_text(finding.title)}</strong> {_text(finding.message)}</li>"
+        for finding in comparison.findings
     )
 
 
-def _repeat(found: Comparison) -> str:
-    run = found.main_run
+def _repeat(comparison: Comparison) -> str:
+    run = comparison.main_run
     document = {"config": run.config.document(), "environment": run.environment}
     shown = json.dumps(document, indent=2)
     return _text(shown)
@@ -222,13 +219,13 @@ def _repeat(found: Comparison) -> str:
 # ---- single rows ---------------------------------------------------------------------------------
 
 
-def _explored_rows(found: Comparison) -> dict[str, Any]:
+def _explored_rows(comparison: Comparison, groups: Groups) -> dict[str, Any]:
     """Rows that are worth a look, with their distributions, and three orders of them."""
-    arrays, truth = found.main_run.predictions, found.truth
+    arrays, truth = comparison.main_run.predictions, comparison.truth
     p = arrays["probabilities"].astype(np.float64)
     prediction = arrays["prediction"].astype(np.int64)
-    own = np.maximum(p[np.arange(len(p)), truth], 1e-30)
-    surprise = -np.log(own)
+    of_truth = np.maximum(p[np.arange(len(p)), truth], 1e-30)
+    surprise = -np.log(of_truth)
     entropy = -(p * np.log(np.maximum(p, 1e-30))).sum(axis=1)
     keys = {
         "error": np.abs(truth - prediction) + 1e-3 * surprise / surprise.max().clip(1),
@@ -239,7 +236,7 @@ def _explored_rows(found: Comparison) -> dict[str, Any]:
     chosen = sorted({int(row) for order in orders.values() for row in order})
     place = {row: i for i, row in enumerate(chosen)}
     numbers = arrays.get("row", np.arange(len(truth)))
-    bars = found.groups.summed(p[chosen])
+    bars = groups.summed(p[chosen])
     return {
         "number": numbers[chosen].tolist(),
         "truth": truth[chosen].tolist(),
@@ -265,13 +262,13 @@ def _cells(arrays: Mapping[str, Any], chosen: list[int]) -> dict[str, Any]:
 
 def _thumbnail(cell: Any) -> str | None:
     """An image as a data address; None where it can no longer be read."""
-    from echelon.data.images import open_picture
+    from echelon.data.kinds.image import open_image
 
     try:
-        picture = open_picture(str(cell) if isinstance(cell, str) else cell)
-        picture.thumbnail((_THUMBNAIL, _THUMBNAIL))
+        image = open_image(str(cell) if isinstance(cell, str) else cell)
+        image.thumbnail((_THUMBNAIL, _THUMBNAIL))
         stream = io.BytesIO()
-        picture.save(stream, "JPEG", quality=80)
+        image.save(stream, "JPEG", quality=80)
     except (ValueError, OSError):
         return None
     return "data:image/jpeg;base64," + base64.b64encode(stream.getvalue()).decode()

@@ -147,6 +147,63 @@ def write_text(path: str | Path, text: str) -> None:
     write_bytes(path, text.encode("utf-8"))
 
 
+def write_new(path: str | Path, content: bytes) -> bool:
+    """Write a file where nothing is; whether that was so.
+
+    Of several that come at the same moment one writes, and all others find its whole file (on a
+    file system without links, it may still grow when they look).
+
+    Parameters
+    ----------
+    path : path
+        Its folder must be there.
+    content : bytes
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> place = Path(tempfile.mkdtemp()) / "owner"
+    >>> write_new(place, b"first"), write_new(place, b"second")
+    (True, False)
+    >>> place.read_bytes()
+    b'first'
+    """
+    target = Path(path)
+    try:
+        with _partial(target) as place:
+            _write_synced(place, content)
+            try:
+                os.link(place, target)  # fails where something is, and shows the whole file or none
+            except FileExistsError:
+                return False
+            except OSError:  # a file system without links
+                _write_synced(target, content)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise WriteFailed.of(path, error) from None
+    _sync_folder(target.parent)
+    return True
+
+
+def move(path: str | Path, place: str | Path) -> None:
+    """Give a file or a folder another name on the same file system; a file of that name is lost.
+
+    What the operating system says against it is raised as it is.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> (folder / "run").mkdir()
+    >>> move(folder / "run", folder / ".damaged-run")
+    >>> [entry.name for entry in folder.iterdir()]
+    ['.damaged-run']
+    """
+    os.replace(path, place)
+    _sync_folder(Path(place).parent)
+
+
 class _NamedFile(io.FileIO):
     """A file whose errors of writing are told from all others, and name the file."""
 
@@ -233,16 +290,16 @@ def _target(path: str | Path) -> tuple[Path, os.stat_result | None]:
     """The file that a path names, behind all links, and what it is now, if it is there."""
     target = Path(os.path.realpath(path))
     try:
-        found = os.stat(target)
+        replaced = os.stat(target)
     except (FileNotFoundError, NotADirectoryError):
         return target, None
     except OSError as error:
         raise WriteFailed.of(path, error) from None
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(replaced.st_mode):
         raise ValueError(f"could not write {path}: it is a folder; name a file")
     if not os.access(target, os.W_OK):
         raise WriteFailed.of(path, OSError(errno.EACCES, "write-protected"))
-    return target, found
+    return target, replaced
 
 
 def _take_permissions(descriptor: int, replaced: os.stat_result) -> None:
@@ -250,13 +307,13 @@ def _take_permissions(descriptor: int, replaced: os.stat_result) -> None:
     if os.name == "nt":
         return
     mode = stat.S_IMODE(replaced.st_mode) & 0o777
-    own = os.fstat(descriptor)
-    if own.st_gid != replaced.st_gid:
+    made = os.fstat(descriptor)
+    if made.st_gid != replaced.st_gid:
         try:
             os.fchown(descriptor, -1, replaced.st_gid)
         except OSError:  # another group may do no more than all others
             mode = mode & 0o707 | (mode & 0o007) << 3
-    if own.st_uid != replaced.st_uid:
+    if made.st_uid != replaced.st_uid:
         with suppress(OSError):
             os.fchown(descriptor, replaced.st_uid, -1)
     with suppress(OSError):  # file systems without permissions
@@ -377,12 +434,17 @@ def _require_folder(folder: Path, path: str | Path, named: Path) -> None:
 def _try_out(target: Path, path: str | Path) -> None:
     with _partial(target) as place:
         try:
-            with open(place, "xb") as stream:
-                stream.write(_PROBE)
-                stream.flush()
-                os.fsync(stream.fileno())
+            _write_synced(place, _PROBE)
         except OSError as error:
             raise WriteFailed.of(path, error) from None
+
+
+def _write_synced(place: Path, content: bytes) -> None:
+    """Make a file that is on the disk when this returns; raises where something is."""
+    with open(place, "xb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 # ---- partial files -------------------------------------------------------------------------------
@@ -411,10 +473,9 @@ def _short(name: str) -> str:
 
 def _move(place: Path, target: Path, path: str | Path) -> None:
     try:
-        os.replace(place, target)
+        move(place, target)
     except OSError as error:
         raise WriteFailed.of(path, error) from None
-    _sync_folder(target.parent)
 
 
 def _sync(descriptor: int, path: str | Path) -> None:
@@ -455,24 +516,24 @@ def _sweep(folder: Path, name: str | None) -> None:
     start = "." if name is None else f".{name}."
     try:
         with os.scandir(folder) as entries:
-            left = [one.name for one in entries if one.name.startswith(start)]
+            left = [entry.name for entry in entries if entry.name.startswith(start)]
     except OSError:  # whoever writes there will say what is wrong with it
         return
-    for one in left:
-        found = _PARTIAL.fullmatch(one)
-        if found and (name is None or found["name"] == name) and _is_left(folder / one, found):
-            _remove(folder / one)
+    for entry in left:
+        parts = _PARTIAL.fullmatch(entry)
+        if parts and (name is None or parts["name"] == name) and _is_left(folder / entry, parts):
+            _remove(folder / entry)
 
 
-def _is_left(place: Path, found: re.Match[str]) -> bool:
+def _is_left(place: Path, parts: re.Match[str]) -> bool:
     """Whether the process that wrote a partial file is gone."""
-    process = int(found["process"])
-    if found["token"] is not None and found["host"] != _host:
+    process = int(parts["process"])
+    if parts["token"] is not None and parts["host"] != _host:
         # The numbers of processes mean nothing on another machine, or in another container.
         with suppress(OSError):
             return time.time() - place.stat().st_mtime > _FORGOTTEN_SECONDS
         return False
-    if process == os.getpid() and found["token"] is not None:
+    if process == os.getpid() and parts["token"] is not None:
         return place.name not in _under_way  # of an earlier process of this number
     return not _is_alive(process)
 

@@ -44,20 +44,25 @@ def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
     ...
     echelon.storage.regular.NotRegularError: . is a folder, not a file
     """
-    _require_regular(os.stat(path), path)
+    require_regular(path)
     # Without O_NONBLOCK, opening a pipe that took the place of the file would wait for a writer.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0))
     opened = open(descriptor, "rb")  # noqa: SIM115 (whoever asked closes it)
     try:
-        _require_regular(os.fstat(opened.fileno()), path)
+        _refuse_others(os.fstat(opened.fileno()), path)
     except NotRegularError:
         opened.close()
         raise
     return opened
 
 
-def _require_regular(found: os.stat_result, path: str | os.PathLike[str]) -> None:
+def require_regular(path: str | os.PathLike[str]) -> None:
+    """Raise where a path names no regular file, without opening it; see :func:`open_regular`."""
+    _refuse_others(os.stat(path), path)
+
+
+def _refuse_others(found: os.stat_result, path: str | os.PathLike[str]) -> None:
     if stat.S_ISREG(found.st_mode):
         return
     kind = next((name for is_one, name in _KINDS if is_one(found.st_mode)), "something else")

@@ -1,26 +1,22 @@
 """EncodedRows that are trained on, and the batches they make.
 
-Invariant: the batches of an epoch, and what is random in their pictures, are decided by the seed
+Invariant: the batches of an epoch, and what is random in their images, are decided by the seed
 and the epoch alone; how many threads prepare them changes nothing.
 """
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from echelon.data.inputs import Batch, Inputs, prefetched
+from echelon.networks.spec import NetworkSpec
 from echelon.training.recipes import Settings
 
 _POOL = 50  # batches whose rows are sorted by length together
-_MAX_WORKERS = 4
-_PREDICT_ROWS = 128  # texts or pictures at once
 
 
 @dataclass(frozen=True)
@@ -102,13 +98,6 @@ class Draws:
         return cls(rows.to(weight.device), each.float().to(weight.device))
 
 
-def worker_count(features: Tensor | Inputs, asked: int | None) -> int:
-    """Threads that are worth their while: pictures take time to read, tables and texts do not."""
-    if isinstance(features, Tensor) or features.image is None:
-        return 0
-    return min(_MAX_WORKERS, os.cpu_count() or 1) if asked is None else asked
-
-
 def count_batches(n: int, batch_size: int, drop_last: bool, least: int = 1) -> int:
     """How many batches :func:`shuffled_batches` makes of n rows.
 
@@ -159,17 +148,10 @@ def shuffled_batches(
     return [batches[i] for i in torch.randperm(len(batches), generator=generator).tolist()]
 
 
-def in_order(inputs: Inputs, workers: int) -> Iterator[tuple[NDArray[np.int64], Batch]]:
-    """All rows once, those of like length together: row numbers and what the network takes."""
-    lengths = inputs.lengths
-    order = np.arange(len(inputs)) if lengths is None else np.argsort(lengths, kind="stable")
-    parts = [order[i : i + _PREDICT_ROWS] for i in range(0, len(order), _PREDICT_ROWS)]
-    yield from zip(parts, prefetched(inputs.take, parts, workers), strict=True)
-
-
-def fingerprint(method: str, settings: Settings, rows: EncodedRows, seed: int) -> str:
+def fingerprint(spec: NetworkSpec, settings: Settings, rows: EncodedRows, seed: int) -> str:
     """Of everything that decides how a run goes."""
-    document = json.dumps([method, asdict(settings), seed], default=str, sort_keys=True)
+    described = [spec.describe(), asdict(settings), seed]
+    document = json.dumps(described, default=str, sort_keys=True)
     digest = hashlib.sha256(document.encode())
     if isinstance(rows.features, Tensor):
         digest.update(rows.features.numpy().tobytes())

@@ -5,7 +5,6 @@ the old one and then takes its place, so that a run killed at any moment leaves 
 that was damaged all the same is never gone on from: it is set aside, and the run begins anew.
 """
 
-import os
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 from torch import Tensor
 
+from echelon.storage.atomic import move
 from echelon.storage.bundle import DamagedFileError, read_bundle, write_bundle
 from echelon.storage.regular import NotRegularError
 
@@ -68,7 +68,7 @@ class CheckpointFolder:
         """Keep a checkpoint that cannot be used under another name, and say so."""
         place = self.path.with_name(f"{self.path.name}.damaged")
         try:
-            os.replace(self.path, place)
+            move(self.path, place)
         except FileNotFoundError:  # another process of this run was faster, and said it
             return
         except OSError as error:

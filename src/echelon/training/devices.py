@@ -3,7 +3,7 @@
 import os
 from typing import Any, cast
 
-from echelon.processes import RENDEZVOUS, rank, world_size
+from echelon.processes import RENDEZVOUS, local_world_size, rank, world_size
 
 
 def make_fabric(device: str, precision: str) -> Any:
@@ -15,7 +15,7 @@ def make_fabric(device: str, precision: str) -> Any:
     check_device(device)
     if processes == 1:
         return Fabric(accelerator=device, devices=1, precision=cast(Any, precision))
-    here = int(os.environ.get("LOCAL_WORLD_SIZE", str(processes)))
+    here = local_world_size()
     fabric = Fabric(
         accelerator=device,
         devices=here,

@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from echelon.curve import RankCurve
-from echelon.data.inputs import Inputs
 from echelon.evaluation import metrics
-from echelon.training.batches import Draws, EncodedRows, count_batches, in_order, shuffled_batches
+from echelon.functional import LossParts
+from echelon.networks.network import OrdinalNetwork
+from echelon.networks.prediction import predict_curve
+from echelon.networks.randomness import RandomStream
+from echelon.training.batches import Draws, EncodedRows, count_batches, shuffled_batches
 from echelon.training.checkpoints import CheckpointFolder
-from echelon.training.network import OrdinalNetwork
-from echelon.training.randomness import RandomStream
 from echelon.training.recipes import Settings
 
-_PREDICT_ROWS = 16_384
 _CHECK_EVERY = 50  # steps between looks at the loss, each of which waits for the device
 
 
@@ -71,10 +71,16 @@ def train(
     on_epoch : callable, optional
         Called with each row of the history.
     workers : int
-        Threads that prepare batches of texts and pictures; they decide nothing.
+        Threads that prepare batches of texts and images; they decide nothing.
     time_limit : float, optional
         Seconds after which no further epoch begins.
     """
+    if network.method.spec.couples_rows and fabric.world_size > 1:
+        raise ValueError(
+            f"{network.method.name} couples the rows of a batch, and pairs across "
+            f"{fabric.world_size} processes would be missed; train on one device or choose another "
+            f"method"
+        )
     run = _Run(network, rows, validation, settings, seed, fabric, workers)
     if folder is not None and (found := folder.load()) is not None:
         if (misfit := run.misfit(*found)) is None:
@@ -153,7 +159,7 @@ class _Run:
         has_order = self.fixed_order is not None
         self.draws = Draws.of(self.rows.weight, len(rows.ranks), once=has_order)
         n = len(self.draws.rows if self.fixed_order is None else self.fixed_order)
-        # Tables may have a last batch of any size. Networks of texts and pictures take no empty
+        # Tables may have a last batch of any size. Networks of texts and images take no empty
         # share of one, and normalise badly over a few rows.
         is_table = isinstance(rows.features, Tensor)
         self.least = 1 if is_table else max(fabric.world_size, settings.batch_size // 4)
@@ -208,7 +214,7 @@ class _Run:
         if fabric.world_size > 1:
             loss = self._global_loss(logits, rows.ranks[batch], weight)
         else:
-            loss = self.network.loss(logits, rows.ranks[batch], weight)
+            loss = self._loss(logits, rows.ranks[batch], weight)
         fabric.backward(loss)
         if self.settings.clip_norm is not None:
             torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.clip_norm)
@@ -235,9 +241,23 @@ class _Run:
             parameter.copy_(mean)
             mean.copy_(kept)
 
+    def _loss(self, logits: Tensor, ranks: Tensor, weight: Tensor | None) -> Tensor:
+        """Mean loss over rows and members."""
+        if weight is None:
+            return self.network.loss(logits, ranks)
+        return self._loss_parts(logits, ranks, weight).mean()
+
+    def _loss_parts(self, logits: Tensor, ranks: Tensor, weight: Tensor | None) -> LossParts:
+        """Sum of the loss over rows and members, and the count that an average batch has.
+
+        `weight` (n,) has a mean of 1 over all rows that are trained on. The count does not know it:
+        a heavy row makes its batch heavy, and not all rows of its batch light.
+        """
+        return self.network.loss_parts(logits, ranks, weight, weigh_count=False)
+
     def _global_loss(self, logits: Tensor, ranks: Tensor, weight: Tensor | None) -> Tensor:
         """The loss of the whole global batch; DDP then averages gradients over the processes."""
-        parts = self.network.loss_parts(logits, ranks, weight)
+        parts = self._loss_parts(logits, ranks, weight)
         count = self.fabric.all_reduce(parts.count.clone(), reduce_op="sum")
         safe = count.masked_fill(count == 0, 1)
         loss: Tensor = (parts.total * self.fabric.world_size / safe).sum()
@@ -444,33 +464,6 @@ def _parameter_groups(network: OrdinalNetwork, settings: Settings) -> list[dict[
         {"params": members, "share": share, "weight_decay": decay}
         for (share, decay), members in groups.items()
     ]
-
-
-@torch.no_grad()
-def predict_curve(
-    network: OrdinalNetwork, features: Tensor | Inputs, workers: int = 0
-) -> RankCurve:
-    """The curve of encoded features (n, d), or of inputs, in evaluation mode, a part at a time."""
-    training = network.training
-    network.eval()
-    if isinstance(features, Inputs):
-        curve = _curve_of_inputs(network, features, workers)
-    else:
-        chunks = torch.split(features, _PREDICT_ROWS)
-        curve = RankCurve.concatenate([network.curve(network(chunk)) for chunk in chunks])
-    network.train(training)
-    return curve
-
-
-def _curve_of_inputs(network: OrdinalNetwork, inputs: Inputs, workers: int) -> RankCurve:
-    like = next(network.head.parameters())
-    order, curves = [], []
-    for rows, batch in in_order(inputs, workers):
-        moved = {part: tensor.to(like.device) for part, tensor in batch.items()}
-        curves.append(network.curve(network(moved)))
-        order.append(torch.from_numpy(rows))
-    back = torch.argsort(torch.cat(order)).to(like.device)
-    return RankCurve.concatenate(curves).rows(back)
 
 
 def score(curve: RankCurve, rows: EncodedRows, metric: str, decision: str) -> float:

@@ -2,28 +2,43 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from numbers import Real
 from typing import Any, Literal
 
+from torch import nn
+
+from echelon.methods import METHODS
+from echelon.networks.spec import NetworkSpec
+from echelon.networks.table import (
+    DEFAULTS,
+    OWN,
+    PARTS,
+    Names,
+    Pace,
+    backbone_row,
+    choose_backbones,
+    options_by_part,
+    pace_of,
+    part_of,
+)
+
 RECIPES = ("default", "paper")
-_MAPPINGS = ("backbone_options", "method_options", "text_options", "image_options")
+_OF_TABLES: Mapping[str, str] = {"default": DEFAULTS["table"], "paper": "paper"}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Every choice of a fit beyond the method and the data.
+    """Every choice of training; what is trained is said by a :class:`NetworkSpec`.
 
-    `backbone` is a name, or a name for each part of rows that hold texts or images too; then
-    `backbone_options` has options for each part. `text_options` say how texts become token ids,
-    `image_options` how images become pixels, `method_options` go to the method. `metric` chooses
-    the best epoch on the validation part. `batches` is ``"shuffled"``, or ``"published"`` for the
-    fixed class-balanced order of the CORN paper's code. With `refit`, the held-out rows only choose
-    the number of epochs, and the network is then trained anew on all rows for that many. `average`
-    is the share that a running mean of the weights keeps at every step; it is what is validated
-    and what remains. 0 is the weights themselves. `warm_up` is the share of the steps in which
-    a cosine schedule rises. `decay_thresholds` says whether weight decay reaches the thresholds of
-    a head: AdamW keeps a decayed number below 1 / `weight_decay`, which CORAL's biases must pass.
+    `metric` chooses the best epoch on the validation part. `batches` is ``"shuffled"``, or
+    ``"published"`` for the fixed class-balanced order of the CORN paper's code. With `refit`, the
+    held-out rows only choose the number of epochs, and the network is then trained anew on all
+    rows for that many. `average` is the share that a running mean of the weights keeps at every
+    step; it is what is validated and what remains. 0 is the weights themselves. `warm_up` is the
+    share of the steps in which a cosine schedule rises. `decay_thresholds` says whether weight
+    decay reaches the thresholds of a head: AdamW keeps a decayed number below 1 / `weight_decay`,
+    which CORAL's biases must pass.
     """
 
     max_epochs: int
@@ -36,13 +51,7 @@ class Settings:
     schedule: Literal["cosine", "constant"]
     batches: Literal["shuffled", "published"]
     drop_last: bool
-    scaling: Literal["quantile", "standard", "none"]
     decision: str
-    backbone: str | Mapping[str, str]
-    backbone_options: Mapping[str, Any] = field(default_factory=dict)
-    text_options: Mapping[str, Any] = field(default_factory=dict)
-    image_options: Mapping[str, Any] = field(default_factory=dict)
-    method_options: Mapping[str, Any] = field(default_factory=dict)
     precision: str = "32-true"
     refit: bool = False
     average: float = 0.0
@@ -64,85 +73,136 @@ _PAPER_NORMALISER = {
     "corn_without_subsets": "per_task",
 }
 
-# The published runs on text and images: learning rate and batch size.
-_PAPER_MEDIA: Mapping[str, Mapping[str, tuple[float, int]]] = {
-    "text": {"ce": (1e-4, 64), "ornn": (5e-3, 32), "coral": (5e-3, 32), "corn": (1e-3, 16)},
-    "image": {"ce": (5e-4, 256), "ornn": (5e-4, 256), "coral": (5e-4, 256), "corn": (5e-4, 16)},
+# The published runs on texts and images, by the backbone that they are of: learning rate and batch
+# size of each method, and whether the last batch was dropped. Others of its kind are trained alike.
+_PAPER_RUNS: Mapping[str, tuple[Mapping[str, tuple[float, int]], bool]] = {
+    "lstm": (
+        {"ce": (1e-4, 64), "ornn": (5e-3, 32), "coral": (5e-3, 32), "corn": (1e-3, 16)},
+        False,
+    ),
+    "timm:": (
+        {"ce": (5e-4, 256), "ornn": (5e-4, 256), "coral": (5e-4, 256), "corn": (5e-4, 16)},
+        True,
+    ),
 }
 _PAPER_LSTM: Mapping[str, Any] = {
     "embedding": 128, "hidden": 256, "pooling": "last", "dropout": 0.0, "word_dropout": 0.0,
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Pace:
-    """How a network that reads texts or images is trained."""
-
-    epochs: int
-    batch_size: int
-    learning_rate: float
-    weight_decay: float
-    min_steps: int = 600  # few rows need more passes
-
-
-_PACES: Mapping[str, _Pace] = {  # see docs/log.md
-    "lstm": _Pace(8, 32, 2e-3, 0.01),
-    "hf": _Pace(2, 32, 1e-3, 0.01, min_steps=200),  # in more it forgets what it knew
-    "frozen": _Pace(20, 64, 2e-3, 0.01),
-    "resnet": _Pace(20, 64, 4e-3, 0.05),
-    "timm": _Pace(20, 32, 1e-3, 0.05),
-}
-
 # Rows below which those held out are missed, so that the network is refitted; see docs/log.md.
 _REFIT_BELOW = 10_000
 _BOLD_WARM_UP = 20  # steps
 _MOST_EPOCHS = 1_000_000
-_MIN_STEPS = 2000  # small tables need more passes to see as many batches
 
 
-def make_settings(
+def require_recipe(recipe: str) -> None:
+    """Raise where there is no such recipe."""
+    if recipe not in RECIPES:
+        raise ValueError(f"recipe must be one of {', '.join(map(repr, RECIPES))}; got {recipe!r}")
+
+
+# ---- what is trained -----------------------------------------------------------------------------
+
+
+def make_spec(
     recipe: str,
     method: str,
-    backbone: str | Mapping[str, str] | None,
-    num_rows: int,
+    backbone: Names | nn.Module | None,
+    parts: tuple[str, ...],
     overrides: Mapping[str, Any],
-) -> Settings:
-    """The settings of a recipe for a method and a number of training rows.
+) -> NetworkSpec:
+    """The network of a recipe for a method and the parts that rows have.
 
     Parameters
     ----------
     recipe : {"default", "paper"}
     method : str
-    backbone : str, or mapping from part to str, optional
-        Without one, the recipe's own for tables.
-    num_rows : int
-        Rows that are trained on.
+    backbone : str, mapping from part to str, or nn.Module, optional
+        Without one, the recipe's own for tables, and the default of every other part.
+    parts : tuple of str
+        Some of "table", "text" and "image".
     overrides : mapping
-        Fields of :class:`Settings`; those that are None are left to the recipe.
+        Any of `backbone_options`, `method_options`, `scaling`, and options of inputs under their
+        part's name, as `text_options`; those that are None are left to the recipe.
+
+    Examples
+    --------
+    >>> make_spec("paper", "corn", None, ("table",), {}).backbone_options
+    {'table': {'hidden': (300, 300)}}
     """
-    if recipe not in RECIPES:
-        raise ValueError(f"recipe must be one of {', '.join(map(repr, RECIPES))}; got {recipe!r}")
-    given = {name: value for name, value in overrides.items() if value is not None}
-    unknown = set(given) - {one.name for one in fields(Settings)}
-    if unknown:
-        known = ", ".join(one.name for one in fields(Settings))
-        raise ValueError(f"there is no setting {min(unknown)!r}; there are: {known}")
-    if "batch_size" in given:  # which the recipes count with
-        _require_whole("batch_size", given["batch_size"])
-    if isinstance(backbone, Mapping):
-        settings = media_settings(recipe, method, backbone, num_rows, given)
-    elif recipe == "default":
-        settings = _default(backbone or "mlp", num_rows, given.get("batch_size"))
+    require_recipe(recipe)
+    asked: Names | None
+    if isinstance(backbone, nn.Module):
+        if parts != ("table",):
+            raise ValueError("a backbone of your own takes numbers and categories only")
+        asked, backbones = None, {"table": OWN}
     else:
-        settings = _paper(method, backbone or "paper")
-    for name in _MAPPINGS:  # what is not given stays the recipe's
-        if name in given:
-            if not isinstance(given[name], Mapping):
-                raise ValueError(
-                    f"{name} must be a mapping from name to value; got {given[name]!r}"
-                )
-            given[name] = _merged(getattr(settings, name), given[name])
-    return _checked(replace(settings, **given))
+        asked = backbone
+        if asked is None and parts == ("table",):
+            asked = _OF_TABLES[recipe]
+        backbones = choose_backbones(asked, parts)
+        _refuse_coupled_members(method, backbones)
+    spec = NetworkSpec(method, backbones)
+    if recipe == "paper":
+        spec = _paper_spec(spec)
+    given = {name: value for name, value in overrides.items() if value is not None}
+    for name in given:
+        if name.endswith("_options") and not isinstance(given[name], Mapping):
+            raise ValueError(f"{name} must be a mapping from name to value; got {given[name]!r}")
+    # What is not given stays the recipe's.
+    by_part = options_by_part(given.get("backbone_options", {}), asked, parts)
+    inputs = {part: given[f"{part}_options"] for part in PARTS if f"{part}_options" in given}
+    return replace(
+        spec,
+        backbone_options=_merged(spec.backbone_options, by_part),
+        method_options=_merged(spec.method_options, given.get("method_options", {})),
+        input_options=_merged(spec.input_options, inputs),
+        scaling=given.get("scaling", spec.scaling),
+    )
+
+
+def _refuse_coupled_members(method: str, backbones: Mapping[str, str]) -> None:
+    """Raise where a method compares the rows of a batch and a backbone gives several of each."""
+    if method not in METHODS or not METHODS[method].couples_rows:
+        return
+    for name in backbones.values():
+        if backbone_row(name).is_ensemble:
+            raise ValueError(
+                f"{method} couples the rows of a batch, so it needs a network that gives each row "
+                f"one result; got the ensemble {name!r}: choose another backbone or another method"
+            )
+
+
+def spec_overrides() -> tuple[str, ...]:
+    """What :func:`make_spec` may be told."""
+    inputs = (f"{part}_options" for part in PARTS if part != "table")
+    return ("backbone_options", "method_options", *inputs, "scaling")
+
+
+def _paper_spec(spec: NetworkSpec) -> NetworkSpec:
+    part, name = _leading(spec)
+    if part == "table":
+        normaliser = _PAPER_NORMALISER.get(spec.method)
+        return replace(
+            spec,
+            scaling="none",  # the published code feeds the features as they are
+            backbone_options={part: {"hidden": _paper_best(spec.method)[2]}}
+            if name == "paper"
+            else {},
+            method_options={"normaliser": normaliser} if normaliser else {},
+        )
+    return replace(
+        spec,
+        backbone_options={part: _PAPER_LSTM} if name == "lstm" else {},
+        input_options={part: {"preprocessing": "paper"}} if name.startswith("timm:") else {},
+    )
+
+
+def _leading(spec: NetworkSpec) -> tuple[str, str]:
+    """The part that decides how to train, which is what is hardest to fit, and its backbone."""
+    part = max(spec.backbones, key=PARTS.index)
+    return part, spec.backbones[part]
 
 
 def _merged(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -154,40 +214,83 @@ def _merged(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]
     return merged
 
 
-def _default(backbone: str, num_rows: int, batch_size: int | None) -> Settings:
+# ---- how it is trained ---------------------------------------------------------------------------
+
+
+def make_settings(
+    recipe: str, spec: NetworkSpec, num_rows: int, overrides: Mapping[str, Any]
+) -> Settings:
+    """The settings of a recipe for a network and a number of training rows.
+
+    Parameters
+    ----------
+    recipe : {"default", "paper"}
+    spec : NetworkSpec
+    num_rows : int
+        Rows that are trained on.
+    overrides : mapping
+        Fields of :class:`Settings`; those that are None are left to the recipe.
+    """
+    require_recipe(recipe)
+    given = {name: value for name, value in overrides.items() if value is not None}
+    unknown = set(given) - {field.name for field in fields(Settings)}
+    if unknown:
+        known = ", ".join((*(field.name for field in fields(Settings)), *spec_overrides()))
+        raise ValueError(f"there is no setting {min(unknown)!r}; there are: {known}")
+    if "batch_size" in given:  # which the recipes count with
+        _require_whole("batch_size", given["batch_size"])
+    part, name = _leading(spec)
+    pace = pace_of(name, spec.options_of(part))
+    settings = _default(pace, num_rows, given.get("batch_size"))
+    if recipe == "paper":
+        settings = _paper(spec.method) if part == "table" else _paper_media(settings, spec, part)
+    return _checked(replace(settings, **given))
+
+
+def _default(pace: Pace, num_rows: int, batch_size: int | None) -> Settings:
+    batch_size = batch_size or pace.batch_size
     if batch_size is None:
         batch_size = min(256, max(16, 2 ** round(math.log2(max(num_rows, 1) / 20))))
     steps_per_epoch = max(1, math.ceil(num_rows / batch_size))
+    needed = math.ceil(pace.min_steps / steps_per_epoch)
     # With many rows, large steps whose weights are averaged get to the same place far sooner.
-    is_bold = backbone == "mlp" and num_rows >= _REFIT_BELOW
-    rates = {"linear": 2e-2, "mlp": 1.2e-2 if is_bold else 4e-3}
-    # An ensemble averages its own noise away and needs less decay.
-    decay = {"linear": 0.0, "tabm": 0.1}.get(backbone, 0.3)
-    max_epochs = min(200, max(16, math.ceil(_MIN_STEPS / steps_per_epoch)))
+    is_bold = pace.bold_rate is not None and num_rows >= _REFIT_BELOW
+    if pace.epochs is None:
+        max_epochs = min(200, max(16, needed))
+        warm_up = _BOLD_WARM_UP / (max_epochs * steps_per_epoch) if is_bold else 0.05
+    else:
+        max_epochs, warm_up = min(100, max(pace.epochs, needed)), 0.1
     return Settings(
         max_epochs=max_epochs,
         batch_size=batch_size,
-        learning_rate=rates.get(backbone, 4e-3),
-        weight_decay=decay,
+        learning_rate=pace.bold_rate if is_bold and pace.bold_rate else pace.learning_rate,
+        weight_decay=pace.weight_decay,
         metric="ranked_probability_score",
         patience=None,
         clip_norm=1.0,
         schedule="cosine",
         batches="shuffled",
         drop_last=False,
-        scaling="quantile",
         decision="median",
-        backbone=backbone,
-        refit=num_rows < _REFIT_BELOW,
+        # For texts and images, twice the time is too much for what it brings.
+        refit=pace.epochs is None and num_rows < _REFIT_BELOW,
         average=0.98 if is_bold else 0.0,
-        warm_up=_BOLD_WARM_UP / (max_epochs * steps_per_epoch) if is_bold else 0.05,
+        warm_up=warm_up,
     )
 
 
-def _paper(method: str, backbone: str) -> Settings:
+def _paper_best(method: str) -> tuple[float, int, tuple[int, int]]:
     like = "corn" if method == "corn_without_subsets" else method
-    learning_rate, batch_size, hidden = _PAPER_BEST.get(like, _PAPER_BEST["ce"])
-    normaliser = _PAPER_NORMALISER.get(method)
+    return _PAPER_BEST.get(like, _PAPER_BEST["ce"])
+
+
+def _paper_decision(method: str) -> str:
+    """The published code decodes softmax methods by argmax and the binary ones by the count."""
+    return "median" if method in _PAPER_NORMALISER else "mode"
+
+
+def _paper(method: str) -> Settings:
+    learning_rate, batch_size, _ = _paper_best(method)
     return Settings(
         max_epochs=200,
         batch_size=batch_size,
@@ -199,44 +302,16 @@ def _paper(method: str, backbone: str) -> Settings:
         schedule="constant",
         batches="shuffled",
         drop_last=True,
-        scaling="none",  # the published code feeds the features as they are
+        decision=_paper_decision(method),
         decay_thresholds=True,
-        # The published code decodes softmax methods by argmax and the binary ones by the count.
-        decision="median" if normaliser else "mode",
-        backbone=backbone,
-        backbone_options={"hidden": hidden} if backbone == "paper" else {},
-        method_options={"normaliser": normaliser} if normaliser else {},
     )
 
 
-def media_settings(
-    recipe: str,
-    method: str,
-    backbone: Mapping[str, str],
-    num_rows: int,
-    given: Mapping[str, Any],
-) -> Settings:
-    """The settings of a recipe for rows that hold texts or images."""
-    kind = _leading(backbone, given.get("backbone_options") or {})
-    pace = _PACES[kind]
-    base = _default("mlp", num_rows, given.get("batch_size", pace.batch_size))
-    steps = max(1, math.ceil(num_rows / base.batch_size))
-    epochs = min(100, max(pace.epochs, math.ceil(pace.min_steps / steps)))
-    settings = replace(
-        base,
-        max_epochs=epochs,
-        learning_rate=pace.learning_rate,
-        weight_decay=pace.weight_decay,
-        backbone=dict(backbone),
-        refit=False,  # twice the time is too much for what it brings here
-        average=0.0,
-        warm_up=0.1,
-    )
-    if recipe == "default":
-        return settings
-    rate, batch_size = _PAPER_MEDIA["image" if kind in ("resnet", "timm") else "text"][
-        method if method in _PAPER_BEST else "corn"
-    ]
+def _paper_media(settings: Settings, spec: NetworkSpec, part: str) -> Settings:
+    """The published choices for texts or images over the default ones."""
+    known = spec.method if spec.method in _PAPER_BEST else "corn"
+    runs, drop_last = next(run for name, run in _PAPER_RUNS.items() if part_of(name) == part)
+    rate, batch_size = runs[known]
     return replace(
         settings,
         max_epochs=200,
@@ -246,21 +321,9 @@ def media_settings(
         metric="rmse",
         clip_norm=None,
         schedule="constant",
-        drop_last=kind in ("resnet", "timm"),  # as the published loaders of images
-        decision="median" if method in _PAPER_NORMALISER else "mode",
-        backbone_options={"text": _PAPER_LSTM} if kind == "lstm" else {},
-        image_options={"preprocessing": "paper"} if kind == "timm" else {},
+        drop_last=drop_last,
+        decision=_paper_decision(spec.method),
     )
-
-
-def _leading(backbone: Mapping[str, str], options: Mapping[str, Any]) -> str:
-    """The part that decides how to train: what is hardest to fit."""
-    image, text = backbone.get("image", ""), backbone.get("text", "")
-    if image:
-        return "timm" if image.startswith("timm:") else "resnet"
-    if text == "lstm":
-        return "lstm"
-    return "frozen" if (options.get("text") or {}).get("frozen") else "hf"
 
 
 def _require_whole(name: str, value: Any) -> None:
@@ -298,7 +361,6 @@ def _checked(settings: Settings) -> Settings:
     for name, known in (
         ("schedule", ("cosine", "constant")),
         ("batches", ("shuffled", "published")),
-        ("scaling", ("quantile", "standard", "none")),
     ):
         if getattr(settings, name) not in known:
             raise ValueError(

@@ -1,0 +1,226 @@
+"""The command ``fit``: a model from a table, with texts and images in it or without."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from echelon.cli.launching import share_devices
+from echelon.cli.options import (
+    AsJson,
+    Backbone,
+    Classes,
+    Data,
+    Decision,
+    Device,
+    Devices,
+    Drop,
+    Frozen,
+    Group,
+    ImageColumn,
+    ImageFolder,
+    MaxEpochs,
+    OnBroken,
+    Recipe,
+    Target,
+    TextColumn,
+    model_to_fit,
+)
+from echelon.cli.reading import (
+    DataDescription,
+    backbone_options,
+    plain,
+    read_decision,
+    split_names,
+)
+from echelon.cli.writing import refuse_inputs, require_model_file, save_model
+from echelon.processes import is_first_process
+
+DEFAULT_MODEL = "network"
+_CALIBRATION_SHARE = 0.1
+
+
+def fit(
+    data: Data,
+    target: Target,
+    out: Annotated[Path, typer.Option(help="The file to write the model to.")],
+    classes: Classes = None,
+    drop: Drop = None,
+    weight: Annotated[
+        str | None, typer.Option(help="The column that holds the weights of the rows.")
+    ] = None,
+    group: Group = None,
+    model: Annotated[
+        str,
+        typer.Option(
+            callback=model_to_fit,
+            help="The model to fit, a name that `echelon methods` lists. Options of its own stand "
+            "after colons, as in cumulative_link:link=probit.",
+        ),
+    ] = DEFAULT_MODEL,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            show_default="corn",
+            help="The method that trains a network, a name that `echelon methods` lists.",
+        ),
+    ] = None,
+    backbone: Backbone = None,
+    frozen: Frozen = False,
+    text: TextColumn = None,
+    image: ImageColumn = None,
+    image_folder: ImageFolder = None,
+    on_broken: OnBroken = "raise",
+    recipe: Recipe = None,
+    decision: Decision = None,
+    class_weight: Annotated[
+        str | None,
+        typer.Option(help="How much the classes count: balanced lets every class count alike."),
+    ] = None,
+    calibrate: Annotated[
+        str | None,
+        typer.Option(
+            help="How to mend the probabilities on a tenth of the rows, which are kept for that: "
+            "temperature or isotonic."
+        ),
+    ] = None,
+    conformal: Annotated[
+        float | None,
+        typer.Option(help="The share of the rows to keep for prediction intervals, such as 0.15."),
+    ] = None,
+    max_epochs: MaxEpochs = None,
+    seed: Annotated[int, typer.Option(help="The seed of everything that is random.")] = 0,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Keep checkpoints, and go on from one that is there."),
+    ] = False,
+    device: Device = None,
+    devices: Devices = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fit a model on a table, with texts and images in it or without.
+
+    The model `network` reads texts, images and the other columns with a network each: --backbone
+    names one, the others are mlp, lstm and resnet.
+
+    Example: echelon fit wine.csv --target quality --out wine.echelon
+
+    Example: echelon fit wine.csv --target quality --model cumulative_link --out wine.echelon
+
+    Example: echelon fit reviews.csv --target Rating --text Review --backbone lstm --out m.echelon
+    """
+    require_model_file(out, data, image_folder, decision)
+    share_devices(devices)
+    from echelon.evaluation.calibration import require_kind
+    from echelon.training.devices import check_device
+
+    if device is not None:
+        check_device(device)
+    if calibrate is not None:
+        require_kind(calibrate)
+    described = DataDescription(
+        data, target, split_names(classes), split_names(drop), weight, group, text, image,
+        image_folder, on_broken,
+    )  # fmt: skip
+    table = described.table()
+    refuse_inputs(out, described.images(table))
+    rows = described.labelled(table)
+    kept = {"calibrate": _CALIBRATION_SHARE if calibrate else None, "conformal": conformal}
+    shares = {name: share for name, share in kept.items() if share is not None}
+    *masks, rest = rows.held_out([*shares.values()], seed, text=text, image=described.image_column)
+    checkpoints = out.with_name(f"{out.name}.checkpoints")
+    fitted = _make_model(
+        model,
+        {
+            "--method": ("method", method),
+            "--backbone": ("backbone", backbone),
+            "--frozen": ("backbone_options", backbone_options(backbone, frozen)),
+            "--text": ("text", text),
+            "--image": ("image", described.image_column),
+            "--recipe": ("recipe", recipe),
+            "--decision": ("decision", read_decision(decision)),
+            "--class-weight": ("class_weight", class_weight),
+            "--max-epochs": ("max_epochs", max_epochs),
+            "--resume": ("checkpoint_dir", checkpoints if resume else None),
+            "--device": ("device", device),
+            # Each of the processes has a device, so it is a matter of the same parameter.
+            "--devices": ("device", None if devices is None else device or "auto"),
+        },
+        classes=rows.classes,
+        random_state=seed,
+        verbose=0 if as_json or not is_first_process() else 1,
+    )
+    own = rows.select(rest)
+    fitted.fit(own.features, own.labels, sample_weight=own.weights, groups=own.groups)
+    held = {name: rows.select(mask) for name, mask in zip(shares, masks, strict=True)}
+    for name, some in held.items():
+        if name == "calibrate":
+            fitted.calibrate(some.features, some.labels, kind=calibrate, sample_weight=some.weights)
+        else:
+            fitted.conformalize(some.features, some.labels, sample_weight=some.weights)
+    if is_first_process():
+        save_model(fitted, out, checkpoints if checkpoints.is_dir() else None)
+        if resume:
+            _remove_checkpoints(checkpoints)
+    _show(
+        {
+            "model": str(out),
+            "kind": fitted.kind,
+            "rows": len(rows),
+            "skipped": rows.skipped,
+            "classes": fitted.classes_.tolist(),
+            "best_epoch": fitted.outcome().get("best_epoch"),
+            "history": fitted.history_,
+            "held_out": {name: len(some) for name, some in held.items()},
+            "calibration": fitted.calibration_summary_,
+        },
+        as_json,
+    )
+
+
+def _make_model(spec: str, options: Mapping[str, tuple[str, Any]], **parameters: Any) -> Any:
+    """The unfitted model of a name, with the options that were given; it must have them all.
+
+    `options` has the name of a parameter and its value for each option; None is one not given.
+    """
+    from echelon.experiments.contestants import contestant_parameters, make_model
+    from echelon.models.table import model_class
+
+    name = spec.partition(":")[0]
+    known = model_class(name)().get_params(deep=False)
+    for option, (parameter, value) in options.items():
+        if value is not None and parameter not in known:
+            taken = [one for one, (own, _) in options.items() if own in known]
+            raise ValueError(
+                f"the model {name} has no {option}; of the options that not all models have it has "
+                f"{', '.join(taken) or 'none'}: leave out {option}, or choose another --model"
+            )
+    given = {parameter: value for parameter, value in options.values() if value is not None}
+    return make_model({**contestant_parameters(spec, {}), **given, **parameters})
+
+
+def _show(summary: Mapping[str, Any], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(summary))
+        return
+    print(
+        f"wrote {summary['model']}: {summary['rows']:,} rows, classes {plain(summary['classes'])}"
+    )
+    if summary["skipped"]:
+        print(f"  {summary['skipped']:,} rows left out, as their images cannot be read")
+    if summary["calibration"] is not None:
+        before, after = (summary["calibration"][when] for when in ("before", "after"))
+        for name, value in before.items():
+            print(f"  {name} before calibration {value:.4f}, after {after[name]:.4f}")
+    if "conformal" in summary["held_out"]:
+        print(f"  {summary['held_out']['conformal']:,} rows kept for prediction intervals")
+
+
+def _remove_checkpoints(folder: Path) -> None:
+    """Remove what --resume kept, once the model is written."""
+    for place in (folder / "refit", folder):
+        (place / "checkpoint.safetensors").unlink(missing_ok=True)
+        if place.is_dir() and not any(place.iterdir()):
+            place.rmdir()

@@ -1,0 +1,253 @@
+"""What several commands take: each option once, with its help, and the checks of paths.
+
+A path that is read is looked at while the command line is parsed, so that what is wrong with it is
+said before anything heavy is imported.
+"""
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from echelon.models.table import MODELS
+from echelon.storage.regular import NotRegularError, require_regular
+
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
+
+# ---- paths that are read -------------------------------------------------------------------------
+
+
+def existing_file(path: Path | None) -> Path | None:
+    """A file that is there; for anything else an error says what there is instead."""
+    if path is not None:
+        _require_file(path, "file", "name a file")
+    return path
+
+
+def existing_data(path: Path | None) -> Path | None:
+    """A file or a folder that is there."""
+    if path is not None and not _is_folder(path):
+        _require_file(path, "file", "name a CSV or Parquet file, or a folder")
+    return path
+
+
+def existing_model(path: Path) -> Path:
+    """A file that may be a model."""
+    _require_file(path, "model", "name a model that `save` or `echelon fit` wrote")
+    return path
+
+
+def existing_folder_of_images(path: Path | None) -> Path | None:
+    """A folder that is there."""
+    if path is not None and not _is_folder(path):
+        raise ValueError(f"there is no folder of images {path}")
+    return path
+
+
+def existing_folder_of_runs(path: Path) -> Path:
+    """A folder that is there, and may hold runs."""
+    if not _is_folder(path):
+        raise ValueError(
+            f"{path} has no finished run, as it is no folder: give one that `echelon evaluate "
+            f"--out`, `compare`, `grid` or `reproduce` wrote"
+        )
+    return path
+
+
+def existing_or_generated(data: str) -> str:
+    """A file or a folder that is there, or the name of data that are generated."""
+    if data != GENERATED:
+        existing_data(Path(data))
+    return data
+
+
+def _require_file(path: Path, what: str, otherwise: str) -> None:
+    try:
+        require_regular(path)
+    except NotRegularError as error:
+        raise ValueError(f"{error}; {otherwise}") from None
+    except OSError as error:
+        if error.errno not in _NOT_THERE:
+            raise
+        raise ValueError(f"there is no {what} {path}") from None
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return stat.S_ISDIR(os.stat(path).st_mode)
+    except OSError:  # what is wrong with it is said where it is looked at as a file
+        return False
+
+
+def known_treatment(on_broken: str) -> str:
+    """What becomes of images that cannot be read: one of two words."""
+    if on_broken not in ("raise", "skip"):
+        raise ValueError(f"--on-broken must be raise or skip; got {on_broken!r}")
+    return on_broken
+
+
+def model_to_fit(spec: str) -> str:
+    """The name of a model that can be saved, with its options after colons."""
+    name = spec.partition(":")[0]
+    saved = ", ".join(row.name for row in MODELS.values() if row.saves)
+    if name not in MODELS:
+        raise ValueError(f"--model must be one of {saved}; got {name!r}: see `echelon methods`")
+    if not MODELS[name].saves:
+        raise ValueError(
+            f"--model must be one that can be saved, which {name} cannot: take one of {saved}, or "
+            f"try it with `echelon compare --methods {name}`"
+        )
+    return spec
+
+
+# ---- which data ----------------------------------------------------------------------------------
+
+GENERATED = "fireman"
+
+Data = Annotated[
+    Path,
+    typer.Argument(
+        callback=existing_data,
+        help="A CSV or Parquet file, or a folder of images in a folder for each class, which is "
+        "read as a table with the columns image and class.",
+    ),
+]
+DataOrGenerated = Annotated[
+    str,
+    typer.Argument(
+        callback=existing_or_generated,
+        help="A CSV or Parquet file; a folder of images in a folder for each class, which is read "
+        "as a table with the columns image and class; or fireman, which is generated.",
+    ),
+]
+Target = Annotated[str, typer.Option(help="The column that holds the labels to predict.")]
+Classes = Annotated[
+    str | None,
+    typer.Option(
+        help="All labels, the lowest first, with commas between them, as in low,mid,high. Labels "
+        "that are numbers need no such list."
+    ),
+]
+Drop = Annotated[
+    str | None, typer.Option(help="The columns to leave out, with commas between them.")
+]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        help="The column that names the group of each row. Rows of one group stay together "
+        "whenever rows are divided."
+    ),
+]
+TextColumn = Annotated[str | None, typer.Option(help="The column that holds texts.")]
+ImageColumn = Annotated[str | None, typer.Option(help="The column that holds paths of images.")]
+ImageFolder = Annotated[
+    Path | None,
+    typer.Option(
+        callback=existing_folder_of_images,
+        help="The folder where relative paths of images start. Without it, that is the folder of "
+        "the table.",
+    ),
+]
+OnBroken = Annotated[
+    str,
+    typer.Option(
+        callback=known_treatment,
+        help="What to do about images that cannot be read: raise an error, or skip their rows.",
+    ),
+]
+
+# ---- models and how they are trained -------------------------------------------------------------
+
+Model = Annotated[
+    Path,
+    typer.Argument(callback=existing_model, help="The model, a file that `echelon fit` wrote."),
+]
+Backbone = Annotated[
+    str | None,
+    typer.Option(
+        help="The network that reads the rows: mlp, tabm or linear for tables, lstm or hf:NAME for "
+        "texts, resnet or timm:NAME for images. Without it, the network is mlp, lstm or resnet, or "
+        "what the recipe says."
+    ),
+]
+Frozen = Annotated[
+    bool,
+    typer.Option(
+        "--frozen",
+        help="Leave a pretrained text encoder as it is, and train only what follows it.",
+    ),
+]
+Decision = Annotated[
+    str | None,
+    typer.Option(
+        help="How probabilities become a label: median, mean, mode, kappa, or a CSV file with a "
+        "matrix of costs, a line for each true class."
+    ),
+]
+MaxEpochs = Annotated[
+    int | None,
+    typer.Option(help="The most epochs to train for, instead of as many as the recipe says."),
+]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        show_default="auto",
+        help="The device to train on: auto, cpu, cuda, mps or another accelerator.",
+    ),
+]
+Recipe = Annotated[
+    str | None,
+    typer.Option(
+        show_default="default", help="The named set of training choices: default or paper."
+    ),
+]
+
+# ---- where the work runs -------------------------------------------------------------------------
+
+Seeds = Annotated[int, typer.Option(help="The number of runs of each method, each with a seed.")]
+RunsFolder = Annotated[
+    Path,
+    typer.Option(
+        help="The folder for the runs. Finished runs that it holds are kept and not run again."
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(help="The number of runs at once. Without it, there is one for each core."),
+]
+Threads = Annotated[
+    int,
+    typer.Option(
+        help="The number of threads that each run uses. Another number rounds differently."
+    ),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        help="The address of a Ray cluster to run on, or local to start one on this machine. This "
+        "needs the extra ray."
+    ),
+]
+Devices = Annotated[
+    int | None,
+    typer.Option(
+        help="The number of devices of this machine that each single fit is trained on, with a "
+        "process for each of them."
+    ),
+]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Run nothing: say how many runs there are and how long they would take here.",
+    ),
+]
+
+# ---- what is printed -----------------------------------------------------------------------------
+
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document and nothing else, for programs.")
+]

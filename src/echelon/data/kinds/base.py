@@ -1,0 +1,164 @@
+"""The kinds of input that a row may hold, and what everything else asks of a kind.
+
+A table (numbers, dates and categories side by side) is one kind; a column of texts is another, and
+so is a column of images. Nothing outside a kind's own file knows how its cells are read, compared,
+encoded or put into a batch. The names here can be read without torch.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class KindRow:
+    """A kind of input.
+
+    Parameters
+    ----------
+    name : str
+        As backbones and options are named by it; of all kinds but the table also the parameter
+        that names its column.
+    columns : tuple of str
+        The kinds of columns that it is made of.
+    backbone : str
+        The one that reads it unless another is named.
+    place : str, optional
+        Its :class:`CellKind`, "module:object"; a table is arrays of numbers and codes instead.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    backbone: str
+    place: str | None = None
+
+
+TABLE = "table"
+
+# In the order in which they are put together; what is hardest to fit comes last.
+KINDS: Mapping[str, KindRow] = {
+    row.name: row
+    for row in (
+        KindRow(TABLE, ("number", "date", "category"), "mlp"),
+        KindRow("text", ("text",), "lstm", "echelon.data.kinds.text:TEXT"),
+        KindRow("image", ("image",), "resnet", "echelon.data.kinds.image:IMAGE"),
+    )
+}
+CELL_KINDS: tuple[str, ...] = tuple(row.name for row in KINDS.values() if row.place is not None)
+
+
+class Reading(Protocol):
+    """The encoded cells of many rows, put together for some of them at a time."""
+
+    is_slow: ClassVar[bool]
+    """Whether threads that read ahead are worth their while."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def lengths(self) -> NDArray[np.int64] | None:
+        """What a row costs in a batch, (n,), where rows differ in it."""
+        ...
+
+    def take(self, rows: NDArray[np.int64], seed: tuple[int, ...] | None = None) -> "Tensor":
+        """What a network takes for some rows; with a seed, what is random in training."""
+        ...
+
+    def contents(self) -> Iterator[bytes]:
+        """All cells, for a hash of them."""
+        ...
+
+
+class Encoding(Protocol):
+    """How cells become what a network takes, decided on training rows and saved with a model."""
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """What a backbone must know of what it gets."""
+        ...
+
+    @property
+    def free(self) -> dict[int, tuple[str, int]]:
+        """Dimensions beyond the rows that vary from batch to batch: a name and the largest size."""
+        ...
+
+    def encode(self, cells: NDArray[Any]) -> Reading:
+        """The encoded cells of rows, (n,)."""
+        ...
+
+    def example(self, rows: int) -> "Tensor":
+        """What a network could get for so many rows."""
+        ...
+
+    def made_up(self, rows: int, generator: np.random.Generator) -> list[Any]:
+        """Cells that nobody gave, to try a model out on."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """What a saved model stores."""
+        ...
+
+
+class CellKind(ABC):
+    """A kind whose cells are those of one column."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def read(self, column: "pd.Series[Any]") -> NDArray[Any]:
+        """The cells of a column as objects, (n,)."""
+
+    @abstractmethod
+    def learn(
+        self, cells: NDArray[Any], way: str, source: str, options: Mapping[str, Any]
+    ) -> Encoding:
+        """Decide on training rows how cells are encoded.
+
+        Parameters
+        ----------
+        cells : array of objects, shape (n,)
+        way : str
+            As the backbone that reads them asks for it.
+        source : str
+            Where a pretrained backbone comes from.
+        options : mapping
+            Of the user.
+        """
+
+    @abstractmethod
+    def rebuild(self, described: Mapping[str, Any]) -> Encoding:
+        """An encoding from what its `describe` gave, which is not trusted."""
+
+    def alone(self, cells: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which cells, (n,), say nothing when another row has the same; see `hold_out`."""
+        return np.zeros(len(cells), dtype=bool)
+
+    def find_broken(self, cells: NDArray[Any]) -> dict[int, str]:
+        """Rows whose cells cannot be read, and why."""
+        return {}
+
+
+def cell_kind(name: str) -> CellKind:
+    """What knows the cells of a kind, by its name."""
+    place = KINDS[name].place
+    assert place is not None
+    module, _, attribute = place.partition(":")
+    found: CellKind = getattr(import_module(module), attribute)
+    return found
+
+
+def cell_bits(cells: NDArray[Any]) -> NDArray[np.uint64]:
+    """A hash of each text, path or image, (n,)."""
+    import pandas as pd
+
+    plain = [cell.tobytes() if hasattr(cell, "tobytes") else str(cell) for cell in cells]
+    return pd.util.hash_array(np.array(plain, dtype=object))

@@ -1,0 +1,1 @@
+"""Networks: from raw cells to logits, loss and curve, and what one is rebuilt from."""

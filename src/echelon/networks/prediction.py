@@ -1,0 +1,77 @@
+"""The curves of encoded rows, a part of them at a time."""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from echelon.curve import RankCurve
+from echelon.data.inputs import Batch, Inputs, prefetched
+from echelon.networks.assembly import text_network
+from echelon.networks.network import OrdinalNetwork
+from echelon.networks.text import PretrainedText
+
+_MAX_WORKERS = 4
+_PREDICT_ROWS = 16_384  # of a table at once
+_MEDIA_ROWS = 128  # texts or images at once
+
+
+def worker_count(features: Tensor | Inputs, asked: int | None) -> int:
+    """Threads that are worth their while: images take time to read, tables and texts do not."""
+    if isinstance(features, Tensor) or not features.is_slow:
+        return 0
+    return min(_MAX_WORKERS, os.cpu_count() or 1) if asked is None else asked
+
+
+def in_order(inputs: Inputs, workers: int) -> Iterator[tuple[NDArray[np.int64], Batch]]:
+    """All rows once, those of like length together: row numbers and what the network takes."""
+    lengths = inputs.lengths
+    order = np.arange(len(inputs)) if lengths is None else np.argsort(lengths, kind="stable")
+    parts = [order[i : i + _MEDIA_ROWS] for i in range(0, len(order), _MEDIA_ROWS)]
+    yield from zip(parts, prefetched(inputs.take, parts, workers), strict=True)
+
+
+@torch.no_grad()
+def predict_curve(
+    network: OrdinalNetwork, features: Tensor | Inputs, workers: int = 0
+) -> RankCurve:
+    """The curve of encoded features (n, d), or of inputs, in evaluation mode, a part at a time."""
+    training = network.training
+    network.eval()
+    if isinstance(features, Inputs):
+        curve = _curve_of_inputs(network, features, workers)
+    else:
+        chunks = torch.split(features, _PREDICT_ROWS)
+        curve = RankCurve.concatenate([network.curve(network(chunk)) for chunk in chunks])
+    network.train(training)
+    return curve
+
+
+def _curve_of_inputs(network: OrdinalNetwork, inputs: Inputs, workers: int) -> RankCurve:
+    like = next(network.head.parameters())
+    order, curves = [], []
+    for rows, batch in in_order(inputs, workers):
+        moved = {part: tensor.to(like.device) for part, tensor in batch.items()}
+        curves.append(network.curve(network(moved)))
+        order.append(torch.from_numpy(rows))
+    back = torch.argsort(torch.cat(order)).to(like.device)
+    return RankCurve.concatenate(curves).rows(back)
+
+
+@torch.no_grad()
+def precomputed(network: nn.Module, features: Any) -> Any:
+    """Inputs whose texts are already encoded, where the encoder is frozen and would not change."""
+    text = text_network(network)
+    if not isinstance(features, Inputs) or not isinstance(text, PretrainedText) or not text.frozen:
+        return features
+    text.eval()
+    only = Inputs({"text": features.parts["text"]})
+    device = next(text.parameters()).device
+    encoded = torch.empty(len(features), text.out_features)
+    for rows, batch in in_order(only, 0):
+        encoded[torch.from_numpy(rows)] = text.encode(batch["text"].to(device)).float().cpu()
+    return features.replaced("text", encoded)

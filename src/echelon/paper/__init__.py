@@ -1,0 +1,1 @@
+"""The CORN paper: its data, its experiments, its printed figures and its tables."""

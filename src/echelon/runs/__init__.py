@@ -1,0 +1,31 @@
+"""Finished runs: the folder that holds one, and what several of them say together."""
+
+from echelon.runs.comparison import Comparison
+from echelon.runs.folder import (
+    OtherFormatError,
+    Run,
+    RunConfig,
+    claim_folder,
+    is_done,
+    mixture,
+    read_run,
+    read_runs,
+    row_cells,
+    set_aside,
+    write_run,
+)
+
+__all__ = [
+    "Comparison",
+    "OtherFormatError",
+    "Run",
+    "RunConfig",
+    "claim_folder",
+    "is_done",
+    "mixture",
+    "read_run",
+    "read_runs",
+    "row_cells",
+    "set_aside",
+    "write_run",
+]

@@ -1,0 +1,183 @@
+"""The command ``fit``."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import echelon
+from echelon.cli.main import app
+from echelon.runs import read_run
+from tests.cli.commands import QUICK, run
+
+
+def test_decisions_calibration_and_intervals(folder: Path) -> None:
+    asked = "fit table.csv --target stars --drop grade --out m --json --conformal 0.2"
+    asked += " --calibrate temperature --decision kappa"
+    fitted = json.loads(run(*asked.split(), *QUICK))
+    assert fitted["held_out"]["conformal"] == pytest.approx(60, abs=3)
+    assert set(fitted["calibration"]) == {"before", "after"}
+    run("predict", "m", "table.csv", "--out", "p.csv")
+    found = pd.read_csv("p.csv")
+    assert list(found)[:3] == ["prediction", "lower", "upper"]
+    assert (found["lower"] <= found["upper"]).all()
+    run("predict", "m", "table.csv", "--out", "q.csv", "--coverage", "0.5")
+    assert (pd.read_csv("q.csv")["upper"] <= found["upper"]).all()
+    Path("costs.csv").write_text("0,1,2\n9,0,1\n99,9,0\n")
+    run("predict", "m", "table.csv", "--out", "c.csv", "--decision", "costs.csv")
+    assert (pd.read_csv("c.csv")["prediction"] == 3).mean() > 0.5  # missing a 3 is dear
+    run("evaluate", "m", "table.csv", "--target", "stars", "--decision", "mode", "--out", "run")
+    assert "conformal_scores" in read_run("run").predictions
+
+
+def test_held_out_rows_keep_their_weights(folder: Path) -> None:
+    table = pd.read_csv("table.csv").drop(columns="grade")
+    table["weight"] = np.where(table["stars"] == 3, 50.0, 1.0)
+    table.to_csv("weighted.csv", index=False)
+    asked = "fit weighted.csv --target stars --conformal 0.2 --calibrate isotonic --out"
+    run(*asked.split(), "weighted", "--weight", "weight", *QUICK)
+    run(*asked.split(), "plain", "--drop", "weight", *QUICK)
+    weighted, plain = echelon.load("weighted"), echelon.load("plain")
+    np.testing.assert_array_equal(weighted.conformal_.ranks, plain.conformal_.ranks)
+    np.testing.assert_array_equal(
+        weighted.conformal_.weight, np.where(weighted.conformal_.ranks == 2, 50.0, 1.0)
+    )
+    # the highest class has nearly all of the weight, and a third of the rows
+    shares = [model.predict_proba(table)[:, 2].mean() for model in (weighted, plain)]
+    assert shares[0] > shares[1] + 0.05
+
+
+def test_a_class_among_the_held_out_rows_alone_is_a_class(folder: Path) -> None:
+    table = pd.read_csv("table.csv")[["a", "b", "c", "stars"]].iloc[:40]
+    table["stars"] = [9 if row == 0 else 1 + row % 2 for row in range(40)]
+    table.to_csv("rare.csv", index=False)
+    for seed in range(6):  # some of them hold the one row of class 9 out
+        arguments = ("--conformal", "0.5", "--seed", str(seed), "--json", *QUICK)
+        shown = run("fit", "rare.csv", "--target", "stars", "--out", "m", *arguments)
+        assert json.loads(shown)["classes"] == [1, 2, 9]
+
+
+def test_rows_for_intervals_are_used_for_nothing_else(folder: Path, monkeypatch) -> None:
+    """Fit sees none of the rows that conformalize sees."""
+    from echelon import OrdinalClassifier
+
+    seen = {}
+
+    def note(name, original):
+        def noted(self, features, target, *rest, **options):
+            seen[name] = set(features.index)
+            return original(self, features, target, *rest, **options)
+
+        monkeypatch.setattr(OrdinalClassifier, name, noted)
+
+    for name in ("fit", "calibrate", "conformalize"):
+        note(name, getattr(OrdinalClassifier, name))
+    run(
+        "fit", "table.csv", "--target", "stars", "--out", "m", "--conformal", "0.2",
+        "--calibrate", "isotonic", *QUICK,
+    )  # fmt: skip
+    assert len(set.union(*seen.values())) == sum(map(len, seen.values())) == 300
+
+
+def test_a_struct_that_is_dropped_does_no_harm(folder: Path) -> None:
+    table = pd.read_csv("table.csv")[["a", "stars"]]
+    table.assign(odd=[{"x": 1}] * len(table)).to_parquet("struct.parquet")
+    run("fit", "struct.parquet", "--target", "stars", "--drop", "odd", "--out", "m", *QUICK)
+    run("predict", "m", "struct.parquet", "--out", "p.csv")
+
+
+def test_labels_keep_their_digits_and_their_order(folder: Path) -> None:
+    table = pd.read_csv("table.csv")[["a", "b", "c", "stars"]]
+    for labels in ([0.1234567891, 0.1234567892, 3.5], [7, 2**63 + 1, 2**64 - 1]):
+        table["stars"] = [repr(labels[row % 3]) for row in range(300)]
+        table.to_csv("labels.csv", index=False)
+        shown = run("fit", "labels.csv", "--target", "stars", "--conformal", "0.1", "--out", "m",
+                    "--json", *QUICK)  # fmt: skip
+        assert json.loads(shown)["classes"] == labels
+        run("predict", "m", "labels.csv", "--out", "p.csv")
+        found = pd.read_csv("p.csv", dtype=str)
+        for name in ("prediction", "lower", "upper"):
+            assert set(found[name]) <= set(map(repr, labels))
+        assert found["upper"].nunique() > 1 or found["lower"].nunique() > 1
+        run("evaluate", "m", "labels.csv", "--target", "stars")
+
+
+def test_a_class_may_be_named_na(folder: Path) -> None:
+    table = pd.read_csv("table.csv")[["a", "b", "grade"]].replace({"lo": "NA"})
+    table.to_csv("na.csv", index=False)
+    arguments = ("--target", "grade", "--classes", "NA,mid,hi")
+    run("fit", "na.csv", *arguments, "--out", "m", *QUICK)
+    run("evaluate", "m", "na.csv", "--target", "grade")
+    with pytest.raises(ValueError, match="missing labels"):
+        CliRunner().invoke(
+            app, ["fit", "na.csv", *arguments[:3], "mid,hi", "--out", "n"], catch_exceptions=False
+        )
+
+
+# ---- models --------------------------------------------------------------------------------------
+
+
+def test_a_model_that_is_no_network(folder: Path) -> None:
+    arguments = ("--target", "stars", "--drop", "grade", "--weight", "weight", "--json")
+    shown = run(
+        "fit", "table.csv", *arguments, "--model", "cumulative_link:link=probit", "--out", "m",
+        "--decision", "mode", "--class-weight", "balanced", "--calibrate", "isotonic",
+        "--conformal", "0.2",
+    )  # fmt: skip
+    assert json.loads(shown)["kind"] == "cumulative_link"
+    assert json.loads(shown)["best_epoch"] is None
+    model = echelon.load("m")
+    assert (model.link, model.decision, model.class_weight) == ("probit", "mode", "balanced")
+    run("predict", "m", "table.csv", "--out", "p.csv")
+    assert list(pd.read_csv("p.csv"))[:3] == ["prediction", "lower", "upper"]
+    scores = json.loads(run("evaluate", "m", "table.csv", "--target", "stars", "--json"))
+    assert scores["metrics"]["mae"] < 0.6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--recipe", "paper"), "the model cumulative_link has no --recipe; of the options"),
+        (("--recipe", "default"), "has no --recipe"),
+        (("--method", "corn"), "has no --method"),
+        (("--backbone", "mlp"), "has no --backbone"),
+        (("--text", "kind"), "has no --text"),
+        (("--max-epochs", "3"), "has no --max-epochs"),
+        (("--device", "cpu"), "it has --decision, --class-weight: leave out --device"),
+        (("--devices", "1"), "has no --devices"),
+        (("--resume",), "has no --resume"),
+        (
+            ("--model", "cumulative_link:depth=3"),
+            "has no option 'depth=3'; its options are: class_weight",
+        ),
+        (("--model", "reduction"), "must be one that can be saved, which reduction cannot"),
+        (("--model", "corn"), "--model must be one of network, cumulative_link"),
+    ],
+)
+def test_options_of_other_models_are_refused(folder: Path, arguments, message: str) -> None:
+    given = ("--target", "stars", "--model", "cumulative_link", "--out", "m", *arguments)
+    result = CliRunner().invoke(app, ["fit", "table.csv", *given])
+    assert isinstance(result.exception, ValueError)
+    assert message in str(result.exception)
+    assert not Path("m").exists()
+
+
+def test_the_network_is_what_it_was_without_a_word(folder: Path) -> None:
+    """Options that are not given are those of the model itself."""
+    run(
+        "fit",
+        "table.csv",
+        "--target",
+        "stars",
+        "--out",
+        "m",
+        "--max-epochs",
+        "1",
+        "--device",
+        "cpu",
+    )
+    model = echelon.load("m")
+    assert (model.kind, model.method, model.recipe) == ("network", "corn", "default")
