@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics as theirs
 
-from echelon.evaluation import RunningScores, metrics
+from echelon.evaluation import metrics
 
 NUM_CLASSES = 7
 
@@ -173,112 +173,10 @@ def test_an_impossible_truth_has_an_infinite_log_score() -> None:
     assert metrics.log_score([1, 0], both, sample_weight=[0, 1]) == 0.0
 
 
-def test_a_predicted_rank_need_not_be_whole() -> None:
-    assert metrics.mae([0, 2], [0.5, 1.75]) == pytest.approx(0.375)
-    assert metrics.kendall_tau([0, 1, 2], [0.1, 0.2, 0.15]) == pytest.approx(1 / 3)
-
-
 # ---- defects of other libraries ------------------------------------------------------------------
-
-
-def test_errors_of_classes_are_distances_in_ranks_not_in_labels_that_occur() -> None:
-    assert metrics.amae([0, 4], [4, 0], num_classes=5) == 4.0
-    assert metrics.mmae([0, 4], [4, 0], num_classes=5) == 4.0
-
-
-def test_off_by_three_is_not_off_by_one_for_want_of_classes_between() -> None:
-    assert metrics.accuracy_within([0, 3], [3, 0]) == 0.0
-
-
-def test_strings_have_the_order_that_is_given_not_that_of_letters() -> None:
-    classes = ["low", "mid", "high"]  # by letters: high, low, mid
-    assert metrics.mae(["low", "high"], ["high", "low"], classes=classes) == 2.0
-    found = metrics.confusion_matrix(["low", "high"], ["low", "mid"], classes=classes)
-    assert found.tolist() == [[1, 0, 0], [0, 0, 0], [0, 1, 0]]
-
-
-def test_probabilities_are_not_cut_to_whole_numbers() -> None:
-    probabilities = [[0.6, 0.4], [0.3, 0.7]]
-    assert metrics.ranked_probability_score([0, 1], probabilities) == pytest.approx(
-        (0.16 + 0.09) / 2
-    )
 
 
 # ---- from parts ----------------------------------------------------------------------------------
 
 
-@given(distributions(), st.integers(0, 12))
-def test_parts_add_up_to_the_whole(case, place: int) -> None:
-    truth, probabilities, weight = case
-    prediction = probabilities.argmax(1)
-    k = probabilities.shape[1]
-    expected = metrics.all_scores(truth, prediction, probabilities, sample_weight=weight)
-    parts = [RunningScores(k), RunningScores(k)]
-    for part, rows in zip(parts, (slice(0, place), slice(place, None)), strict=True):
-        part.update(
-            truth[rows],
-            prediction=prediction[rows],
-            probabilities=probabilities[rows],
-            sample_weight=None if weight is None else weight[rows],
-        )
-    found = (parts[0] + parts[1]).compute()
-    assert found.keys() == expected.keys()
-    for name, value in expected.items():
-        assert found[name] == pytest.approx(value, abs=1e-9), name
-    summed = RunningScores.from_state(parts[0].state() + parts[1].state(), k)
-    assert summed.compute() == found
-
-
-def test_running_scores_refuse_what_they_cannot_use() -> None:
-    running = RunningScores(3)
-    with pytest.raises(ValueError, match="there are no rows yet"):
-        running.compute()
-    with pytest.raises(ValueError, match="needs prediction="):
-        running.update([0])
-    with pytest.raises(ValueError, match="do not add up"):
-        running + RunningScores(4)
-    with pytest.raises(ValueError, match="state must have the shape"):
-        RunningScores.from_state([1.0], 3)
-
-
 # ---- wrong arguments -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", [*OF_LABELS, "confusion_matrix"])
-@pytest.mark.parametrize(
-    ("arguments", "options", "message"),
-    [
-        (([], []), {}, "truth must be a non-empty vector"),
-        (([0, 1], [0]), {}, "prediction must have 2 values, as truth has; got 1"),
-        (([0, 5], [0, 1]), {"num_classes": 5}, r"truth must lie in 0\.\.4; got 0 to 5"),
-        (([0, 1], [0, -1]), {"num_classes": 5}, r"prediction must lie in 0\.\.4; got -1 to 0"),
-        (([0, np.nan], [0, 1]), {}, "truth must be finite"),
-        ((["a", "b"], [0, 1]), {}, "truth must be numbers"),
-        (([0, 1], [0, 1]), {"sample_weight": [0, 0]}, "non-negative and not all zero"),
-        (([0, 1], [0, 1]), {"sample_weight": [1]}, "sample_weight must have 2 values"),
-        ((["a"], ["c"]), {"classes": ["a", "b"]}, "prediction has the label 'c', which is not"),
-        ((["a"], ["b"]), {"classes": ["a", "b"], "num_classes": 3}, "there are 2 classes"),
-    ],
-)
-def test_wrong_arguments(name, arguments, options, message) -> None:
-    with pytest.raises(ValueError, match=message):
-        getattr(metrics, name)(*arguments, **options)
-
-
-@pytest.mark.parametrize("name", OF_DISTRIBUTIONS)
-@pytest.mark.parametrize(
-    ("arguments", "options", "message"),
-    [
-        (([0], [0.5, 0.5]), {}, r"must have the shape \(n, K\)"),
-        (([0], [[0.5, 0.5]]), {"num_classes": 3}, r"must have the shape \(n, 3\)"),
-        (([0], [[0.5, 0.6]]), {}, "sum to 1"),
-        (([0], [[-0.5, 1.5]]), {}, "non-negative"),
-        (([0], [[np.nan, 1.0]]), {}, "non-negative"),
-        (([2], [[0.5, 0.5]]), {}, r"truth must lie in 0\.\.1"),
-        (([0.5], [[0.5, 0.5]]), {}, "whole numbers"),
-        ((["c"], [[0.5, 0.5]]), {"classes": ["a", "b"]}, "truth has the label 'c'"),
-    ],
-)
-def test_wrong_distributions(name, arguments, options, message) -> None:
-    with pytest.raises(ValueError, match=message):
-        getattr(metrics, name)(*arguments, **options)
