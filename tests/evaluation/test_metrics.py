@@ -171,12 +171,3 @@ def test_an_impossible_truth_has_an_infinite_log_score() -> None:
     assert metrics.log_score([1], [[1.0, 0.0]]) == np.inf
     both = [[1.0, 0.0], [1.0, 0.0]]
     assert metrics.log_score([1, 0], both, sample_weight=[0, 1]) == 0.0
-
-
-# ---- defects of other libraries ------------------------------------------------------------------
-
-
-# ---- from parts ----------------------------------------------------------------------------------
-
-
-# ---- wrong arguments -----------------------------------------------------------------------------

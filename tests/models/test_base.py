@@ -227,6 +227,3 @@ def test_a_new_fit_forgets_both(model) -> None:
     model.conformalize(*rows(100, 2))
     model.set_params(max_epochs=1).fit(*rows(100, 0))
     assert model.conformal_ is None
-
-
-# ---- scorers -------------------------------------------------------------------------------------
