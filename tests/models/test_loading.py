@@ -1,4 +1,4 @@
-"""Saved models: the same predictions, and a clear error for anything that is not whole."""
+"""Loading a saved model: the same predictions, or a clear error for anything not whole."""
 
 import copy
 import json
