@@ -38,7 +38,7 @@ test-vision: $(READY) ## export every method with ResNet34 and VGG16 to ONNX, fr
 test-slow: test ## run the long tests too, and more examples of every property
 	ECHELON_THOROUGH=1 $(BIN)/python -m pytest -n 2 --timeout 1800 -o faulthandler_timeout=1790 \
 		tests/contracts tests/functional tests/data tests/evaluation tests/training tests/test_curve.py \
-		tests/test_estimators.py
+		tests/models/test_network.py
 	$(BIN)/python -m pytest --timeout 1800 -o faulthandler_timeout=1790 tests/slow
 
 test-memory: $(READY) ## run the tests with a memory check, as on a processor with AVX2 and no more

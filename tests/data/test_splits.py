@@ -1,12 +1,13 @@
 """Splits: the share, the classes, and what must stay together."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echelon.data.splits import _units, hold_out
-from echelon.data.tables import RawTable
+from echelon.data.splits import _units, folds, hold_out
+from echelon.data.tables import RawTable, TableSchema
 
 
 def make_table(rows: int, distinct: int, seed: int = 0) -> RawTable:
@@ -68,3 +69,22 @@ def test_groups_of_any_size_are_held_out_in_their_share(size: int, fraction: flo
     assert abs(held.mean() - fraction) <= max(0.005, size / 2000)
     for rank in range(4):
         assert abs(held[ranks == rank].mean() - fraction) <= 4 * size / 2000 + 0.005
+
+
+def test_equal_texts_and_images_stay_on_one_side() -> None:
+    texts = [f"a text of enough words to be remembered {i // 2}" for i in range(100)]
+    frame = pd.DataFrame({"text": texts, "x": np.arange(100.0)})
+    table = TableSchema.of(frame, text="text").read(frame)
+    held = hold_out(table, np.arange(100) % 3, 0.3, generator=np.random.default_rng(0))
+    assert (held[::2] == held[1::2]).all()
+    assert 28 <= held.sum() <= 32
+    number = folds(table, 5, generator=np.random.default_rng(0))
+    assert (number[::2] == number[1::2]).all()
+    for common in ("", "very good course"):  # what many write does not tie their rows together
+        table = TableSchema.of(frame, text="text").read(frame.assign(text=common))
+        held = hold_out(table, np.arange(100) % 3, 0.3, generator=np.random.default_rng(0))
+        assert 28 <= held.sum() <= 32
+    alone = frame[["text"]].assign(text=["good", "bad"] * 50)
+    table = TableSchema.of(alone, text="text").read(alone)
+    held = hold_out(table, np.arange(100) % 3, 0.3, generator=np.random.default_rng(0))
+    assert len(set(held[::2])) == len(set(held[1::2])) == 1  # as rows that are equal in all columns

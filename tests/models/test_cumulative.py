@@ -4,7 +4,6 @@ import time
 import warnings
 from pathlib import Path
 
-import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,7 +17,7 @@ from echelon.models.cumulative import (
     robust_covariance,
     row_scores,
 )
-from echelon.models.links import LINKS, link_of
+from echelon.models.links import LINKS
 
 NOISE = {"logit": stats.logistic, "probit": stats.norm, "cloglog": stats.gumbel_l}
 
@@ -32,15 +31,6 @@ def made(
     latent = x @ rng.normal(size=d) + NOISE[link].rvs(size=n, random_state=rng)
     edges = np.quantile(latent, np.arange(1, num_classes) / num_classes)
     return x * 10.0 ** np.arange(-1, d - 1) + 5.0, np.digitize(latent, edges)
-
-
-def numeric_log_likelihood(link: str, x, ranks, weight, beta, cuts) -> float:
-    """Straight from the definition, with a subtraction."""
-    cdf = np.concatenate([[-np.inf], cuts, [np.inf]])
-    score = x @ beta
-    upper, lower = cdf[ranks + 1] - score, cdf[ranks] - score
-    p = NOISE[link].cdf(upper) - NOISE[link].cdf(lower)
-    return float(weight @ np.log(p))
 
 
 class Cloglog(stats.rv_continuous):
@@ -84,50 +74,6 @@ def test_equals_statsmodels(link: str) -> None:
 
 
 @pytest.mark.parametrize("link", LINKS)
-def test_gradient_and_covariance_equal_differences(link: str) -> None:
-    """An independent reference: finite differences of the likelihood as it is defined."""
-    x, ranks = made(120, 2, 4, link=link, seed=3)
-    x = (x - x.mean(0)) / x.std(0) + 1.0
-    weight = np.random.default_rng(1).uniform(0.5, 2.0, size=len(x))
-    fit = fit_cumulative(x, ranks, 4, link=link, weight=weight)
-    best = np.append(fit.coefficients, fit.cutpoints)
-
-    def value(theta: np.ndarray) -> float:
-        return numeric_log_likelihood(link, x, ranks, weight, theta[:2], theta[2:])
-
-    h, size = 1e-4, len(best)
-    unit = np.eye(size) * h
-    gradient = [(value(best + unit[i]) - value(best - unit[i])) / (2 * h) for i in range(size)]
-    np.testing.assert_allclose(gradient, 0, atol=1e-5)
-    hessian = np.array(
-        [
-            [
-                value(best + unit[i] + unit[j])
-                - value(best + unit[i] - unit[j])
-                - value(best - unit[i] + unit[j])
-                + value(best - unit[i] - unit[j])
-                for j in range(size)
-            ]
-            for i in range(size)
-        ]
-    ) / (4 * h * h)
-    np.testing.assert_allclose(np.linalg.inv(-hessian), fit.covariance, rtol=1e-4, atol=1e-6)
-    # and away from the maximum, row by row
-    elsewhere = best + 0.3 * np.arange(size)
-    moved = type(fit)(
-        **{
-            **fit.__dict__,
-            "coefficients": elsewhere[:2],
-            "centred_cutpoints": elsewhere[2:] - fit.centre @ elsewhere[:2],
-        }
-    )
-    slopes = [
-        (value(elsewhere + unit[i]) - value(elsewhere - unit[i])) / (2 * h) for i in range(size)
-    ]
-    np.testing.assert_allclose(weight @ row_scores(moved, x, ranks), slopes, rtol=1e-5, atol=1e-4)
-
-
-@pytest.mark.parametrize("link", LINKS)
 def test_probabilities_are_those_of_the_torch_formula(link: str) -> None:
     torch = pytest.importorskip("torch")
     x, ranks = made(200, 3, 6, link=link)
@@ -141,22 +87,6 @@ def test_probabilities_are_those_of_the_torch_formula(link: str) -> None:
     np.testing.assert_allclose(
         logs, clm_log_probabilities(logits, link=link).numpy(), rtol=1e-9, atol=1e-9
     )
-
-
-@pytest.mark.parametrize("link", LINKS)
-@pytest.mark.parametrize("place", [-30.0, -8.0, -1.0, 0.0, 1.0, 4.0])
-@pytest.mark.parametrize("width", [1e-9, 1e-3, 0.3, 3.0])
-def test_intervals_equal_mpmath_in_far_tails(link: str, place: float, width: float) -> None:
-    mpmath.mp.dps = 60
-    cdf = {
-        "logit": lambda z: 1 / (1 + mpmath.exp(-z)),
-        "probit": mpmath.ncdf,
-        "cloglog": lambda z: 1 - mpmath.exp(-mpmath.exp(z)),
-    }[link]
-    lower, upper = mpmath.mpf(place), mpmath.mpf(place) + mpmath.mpf(width)
-    expected = float(mpmath.log(cdf(upper) - cdf(lower)))
-    found = link_of(link).log_interval(*(np.array([v]) for v in (place, place + width, width)))
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
 def test_two_classes_are_logistic_regression() -> None:
@@ -194,25 +124,6 @@ def test_weights_are_copies_and_zero_is_absence() -> None:
     np.testing.assert_allclose(weighted.coefficients, copied.coefficients, rtol=1e-9)
     np.testing.assert_allclose(weighted.covariance, copied.covariance, rtol=1e-7)
     assert weighted.num_rows == (times > 0).sum()
-
-
-def test_aliased_columns_are_named_and_left_out() -> None:
-    x, ranks = made(200, 3)
-    more = np.column_stack([x[:, 0], np.full(len(x), 7.0), x[:, 1], x[:, 0] - 2 * x[:, 1], x[:, 2]])
-    fit = fit_cumulative(more, ranks, 4)
-    assert fit.aliased == (1, 3)
-    assert not fit.separated
-    np.testing.assert_array_equal(fit.coefficients[[1, 3]], 0)
-    assert np.isnan(fit.covariance[[1, 3]]).all()
-    whole = fit_cumulative(x, ranks, 4)
-    np.testing.assert_allclose(fit.coefficients[[0, 2, 4]], whole.coefficients, rtol=1e-8)
-    kept = [0, 2, 4, 5, 6, 7]
-    np.testing.assert_allclose(fit.covariance[np.ix_(kept, kept)], whole.covariance, rtol=1e-6)
-    robust = robust_covariance(fit, more, ranks)
-    np.testing.assert_allclose(
-        robust[np.ix_(kept, kept)], robust_covariance(whole, x, ranks), rtol=1e-6
-    )
-    assert fit_cumulative(more, ranks, 4, ridge=1.0).aliased == (1,)
 
 
 @pytest.mark.realdata
@@ -280,23 +191,6 @@ def test_a_class_without_rows_is_refused_or_smoothed() -> None:
     assert (p > 0).all()
     assert p[:, 2].mean() < 0.02
     assert fit.converged
-
-
-def test_wide_tables_take_the_way_of_l_bfgs_to_the_same_place(monkeypatch) -> None:
-    x, ranks = made(400, 6, 5)
-    straight = fit_cumulative(x, ranks, 5, ridge=0.5)
-    monkeypatch.setattr("echelon.models.cumulative._WIDE", 1)
-    around = fit_cumulative(x, ranks, 5, ridge=0.5)
-    assert around.iterations < straight.iterations
-    np.testing.assert_allclose(around.coefficients, straight.coefficients, rtol=1e-7)
-
-
-def test_more_columns_than_rows_can_be_fitted_with_a_penalty() -> None:
-    rng = np.random.default_rng(0)
-    x, ranks = rng.normal(size=(40, 400)), np.arange(40) % 3
-    fit = fit_cumulative(x, ranks, 3, ridge=1.0)
-    assert fit.converged
-    assert fit_cumulative(x[:, :60], ranks, 3).separated
 
 
 def test_many_rows_and_classes() -> None:

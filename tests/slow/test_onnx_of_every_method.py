@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import echelon
-from tests.test_onnx_export import check_export, frame  # noqa: F401 (a fixture)
+from tests.models.test_onnx import check_export, frame  # noqa: F401 (a fixture)
 
 
 @pytest.mark.parametrize("method", echelon.METHODS)

@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from echelon.training.batches import Draws
+from echelon.data.inputs import Inputs
+from echelon.data.kinds.text import TokenLists
+from echelon.training.batches import Draws, EncodedRows, count_batches, shuffled_batches
 
 weights = hnp.arrays(
     np.float64, st.integers(1, 60), elements=st.floats(0, 1e6, allow_subnormal=False)
@@ -47,3 +49,25 @@ def test_the_scale_of_the_weights_does_not_matter(scale: float) -> None:
     one, other = Draws.of(weight, 4), Draws.of(weight * scale, 4)
     assert torch.equal(one.rows, other.rows)
     torch.testing.assert_close(one.weight, other.weight)
+
+
+def test_batches_hold_texts_of_like_length() -> None:
+    lengths = np.random.default_rng(0).integers(1, 200, size=1000)
+    inputs = Inputs({"text": TokenLists.of([[2] * length for length in lengths])})
+    rows, every = EncodedRows(inputs, torch.zeros(1000, dtype=torch.long)), torch.arange(1000)
+    one, same, other = (
+        shuffled_batches(rows, every, 16, False, torch.Generator().manual_seed(seed))
+        for seed in (1, 1, 2)
+    )
+    assert sorted(torch.cat(one).tolist()) == list(range(1000))
+    assert all(torch.equal(a, b) for a, b in zip(one, same, strict=True))
+    assert not all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+    padded = sum(len(batch) * lengths[batch].max() for batch in one)
+    assert padded < 1.1 * lengths.sum()
+    assert np.corrcoef([lengths[b].mean() for b in one], range(len(one)))[0, 1] < 0.5
+    full = shuffled_batches(rows, every, 16, True, torch.Generator().manual_seed(1))
+    assert {len(batch) for batch in full} == {16}
+    shared = shuffled_batches(rows, every, 9, False, torch.Generator().manual_seed(1), least=2)
+    assert min(map(len, shared)) >= 2  # 1000 = 111 * 9 + 1
+    for made, asked in ((one, (16, False)), (full, (16, True)), (shared, (9, False, 2))):
+        assert len(made) == count_batches(1000, *asked)

@@ -12,11 +12,6 @@ from PIL import Image
 import echelon
 from echelon import OrdinalClassifier
 from echelon.data import make_reviews
-from echelon.data.inputs import Inputs
-from echelon.data.kinds.text import TokenLists
-from echelon.data.splits import folds, hold_out
-from echelon.data.tables import TableSchema
-from echelon.training.batches import EncodedRows, count_batches, shuffled_batches
 from tests.media import mixed_table, save_tiny_encoder
 
 QUICK = {"max_epochs": 2, "batch_size": 16, "random_state": 0, "device": "cpu"}
@@ -259,47 +254,6 @@ def test_a_fit_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch) -> None:
     changed = frame.assign(review="other")
     with pytest.raises(ValueError, match="is of another run"):
         OrdinalClassifier(checkpoint_dir=tmp_path, **options).fit(changed, ranks)
-
-
-def test_batches_hold_texts_of_like_length() -> None:
-    lengths = np.random.default_rng(0).integers(1, 200, size=1000)
-    inputs = Inputs({"text": TokenLists.of([[2] * length for length in lengths])})
-    rows, every = EncodedRows(inputs, torch.zeros(1000, dtype=torch.long)), torch.arange(1000)
-    one, same, other = (
-        shuffled_batches(rows, every, 16, False, torch.Generator().manual_seed(seed))
-        for seed in (1, 1, 2)
-    )
-    assert sorted(torch.cat(one).tolist()) == list(range(1000))
-    assert all(torch.equal(a, b) for a, b in zip(one, same, strict=True))
-    assert not all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
-    padded = sum(len(batch) * lengths[batch].max() for batch in one)
-    assert padded < 1.1 * lengths.sum()
-    assert np.corrcoef([lengths[b].mean() for b in one], range(len(one)))[0, 1] < 0.5
-    full = shuffled_batches(rows, every, 16, True, torch.Generator().manual_seed(1))
-    assert {len(batch) for batch in full} == {16}
-    shared = shuffled_batches(rows, every, 9, False, torch.Generator().manual_seed(1), least=2)
-    assert min(map(len, shared)) >= 2  # 1000 = 111 * 9 + 1
-    for made, asked in ((one, (16, False)), (full, (16, True)), (shared, (9, False, 2))):
-        assert len(made) == count_batches(1000, *asked)
-
-
-def test_equal_texts_and_images_stay_on_one_side() -> None:
-    texts = [f"a text of enough words to be remembered {i // 2}" for i in range(100)]
-    frame = pd.DataFrame({"text": texts, "x": np.arange(100.0)})
-    table = TableSchema.of(frame, text="text").read(frame)
-    held = hold_out(table, np.arange(100) % 3, 0.3, generator=np.random.default_rng(0))
-    assert (held[::2] == held[1::2]).all()
-    assert 28 <= held.sum() <= 32
-    number = folds(table, 5, generator=np.random.default_rng(0))
-    assert (number[::2] == number[1::2]).all()
-    for common in ("", "very good course"):  # what many write does not tie their rows together
-        table = TableSchema.of(frame, text="text").read(frame.assign(text=common))
-        held = hold_out(table, np.arange(100) % 3, 0.3, generator=np.random.default_rng(0))
-        assert 28 <= held.sum() <= 32
-    alone = frame[["text"]].assign(text=["good", "bad"] * 50)
-    table = TableSchema.of(alone, text="text").read(alone)
-    held = hold_out(table, np.arange(100) % 3, 0.3, generator=np.random.default_rng(0))
-    assert len(set(held[::2])) == len(set(held[1::2])) == 1  # as rows that are equal in all columns
 
 
 def test_cross_validation_on_texts(mixed) -> None:

@@ -1,0 +1,96 @@
+"""The house: tests beside their modules, layers as written, and doors that stay shut."""
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "echelon"
+MODULES = sorted(
+    path.relative_to(SOURCE)
+    for path in SOURCE.rglob("*.py")
+    if path.name not in ("__init__.py", "_version.py")
+)
+
+# Private modules that other packages import still. The set may shrink, and never grow.
+OPEN_DOORS = {
+    ("curve", "functional._precision"),
+    ("heads", "functional._cumulative"),
+    ("heads", "functional._precision"),
+    ("methods", "functional._binary"),
+    ("methods", "functional._labels"),
+    ("methods", "functional._precision"),
+}
+
+
+def layers() -> list[str]:
+    """The rows of the import-linter contract, the highest first."""
+    (contract,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
+        "contracts"
+    ]
+    return contract["layers"]
+
+
+def test_every_module_has_a_test_file_of_its_name() -> None:
+    """So that whoever changes a module knows where its claims are checked."""
+    missing = [
+        str(path)
+        for module in MODULES
+        if not (path := ROOT / "tests" / module.parent / f"test_{module.stem.lstrip('_')}.py")
+        .is_file()
+    ]  # fmt: skip
+    assert missing == []
+
+
+def test_the_layers_of_the_readme_are_those_that_are_checked() -> None:
+    text = (ROOT / "README.md").read_text()
+    listed = re.search(r"only from modules further down in this order: (.*?)\.\s", text, re.DOTALL)
+    rows = [re.findall(r"`(\w+)`", row) for row in listed.group(1).split(";")]
+    assert rows == [re.split(r"\s*\|\s*", layer) for layer in layers()]
+
+
+def test_no_two_modules_may_import_each_other() -> None:
+    """A colon between the modules of a row would let them; every room stands in one row."""
+    assert not [layer for layer in layers() if ":" in layer]
+    rooms = [room for layer in layers() for room in re.split(r"\s*\|\s*", layer)]
+    assert sorted(rooms) == sorted({module.parts[0].removesuffix(".py") for module in MODULES})
+
+
+def imported(path: Path) -> set[str]:
+    """The modules of echelon that a module imports, anywhere in it, without the package's name."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports by a relative path"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name.removeprefix("echelon.") for name in found if name.startswith("echelon.")}
+
+
+def private_module(name: str) -> str | None:
+    """The private module that an imported name is or stands in."""
+    parts = name.split(".")
+    for i in range(1, len(parts) + 1):
+        if parts[i - 1].startswith("_") and SOURCE.joinpath(*parts[:i]).with_suffix(".py").exists():
+            return ".".join(parts[:i])
+    return None
+
+
+def test_no_private_module_is_imported_across_packages() -> None:
+    doors = set()
+    for path in sorted(SOURCE.rglob("*.py")):
+        module = path.relative_to(SOURCE)
+        room = module.parts[:-1]
+        for name in imported(path):
+            private = private_module(name)
+            if private not in (None, "_version") and tuple(private.split(".")[:-1]) != room:
+                doors.add((".".join(module.with_suffix("").parts), private))
+    assert doors <= OPEN_DOORS, f"new: {sorted(doors - OPEN_DOORS)}"
+    assert doors >= OPEN_DOORS, f"closed, so take them off the list: {sorted(OPEN_DOORS - doors)}"
