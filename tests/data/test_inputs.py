@@ -41,10 +41,10 @@ def test_what_is_read_ahead_comes_in_order_and_fails_in_its_place(workers: int) 
             raise ValueError("row 17")
         return number * number
 
-    seen = []
+    reading = prefetched(make, range(30), workers)
+    seen = [next(reading) for _ in range(17)]
     with pytest.raises(ValueError, match="row 17"):
-        for value in prefetched(make, range(30), workers):
-            seen.append(value)
+        next(reading)
     assert seen == [number * number for number in range(17)]
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from echelon.functional import _labels
-from echelon.functional import cross_entropy_loss as loss
+from echelon.functional import ce_loss as loss
 from echelon.functional._labels import LossParts, loss_parts
 
 LOGITS = torch.tensor([[0.0, 1.0, -1.0], [2.0, 0.0, 0.5], [float("nan")] * 3])
