@@ -90,9 +90,3 @@ def small_frame() -> Any:
     data = make_friedman(100, num_classes=3, seed=2)
     frame = pd.DataFrame(data.features, columns=[f"V{i}" for i in range(10)])
     return frame.assign(rating=data.ranks + 1)
-
-
-@pytest.fixture
-def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let fits of small tables, such as those of the linear baseline, end after few steps."""
-    monkeypatch.setattr("echelon.training.recipes._MIN_STEPS", 100)

@@ -502,7 +502,8 @@ class Watch:
                 found = ("network", f"{event} {arguments[0]}")
         elif event in _STARTING:
             program = str(arguments[0])
-            if not (program.endswith(_PROGRAMS) or (self.starts and program == sys.executable)):
+            own = (*_PROGRAMS, *((sys.executable, "pgrep") if self.starts else ()))
+            if not program.endswith(own):  # pgrep is how joblib finds its own workers
                 found = ("code", f"{event} {arguments[:2]}")
         elif event == "pickle.find_class" and not self.starts:
             found = ("code", f"pickled name {arguments}")

@@ -10,7 +10,6 @@ from echelon.cli.main import main
 from tests.cli.commands import QUICK, run
 
 
-@pytest.mark.usefixtures("few_steps")
 def test_compare_and_report(folder: Path) -> None:
     arguments = (
         "compare", "table.csv", "--target", "grade", "--classes", "lo,mid,hi", "--drop", "stars",

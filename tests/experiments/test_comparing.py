@@ -22,9 +22,6 @@ class Nobody(Executor):
         return []
 
 
-pytestmark = pytest.mark.usefixtures("few_steps")
-
-
 def test_methods_by_seeds_with_baselines(tmp_path: Path) -> None:
     runs = compare_methods(
         task(), ["corn", "ce"], 2, tmp_path / "runs", parameters=QUICK, executor=HERE

@@ -8,8 +8,6 @@ import pytest
 from echelon.experiments import compare_methods
 from tests.experiments.made_up import HERE, QUICK, task
 
-pytestmark = pytest.mark.usefixtures("few_steps")
-
 
 def test_options_of_methods_make_methods_of_their_own(tmp_path: Path) -> None:
     specs = ["corn_without_subsets", "corn_without_subsets:mask=published", "sord:temperature=2"]

@@ -13,8 +13,6 @@ from echelon.experiments.searching import with_validation
 from tests.experiments.made_up import HERE, QUICK, task
 from tests.media import mixed_table
 
-pytestmark = pytest.mark.usefixtures("few_steps")
-
 
 def test_scored_rows_can_be_found_in_the_source(tmp_path: Path) -> None:
     data = make_friedman(120, num_classes=3, seed=2)

@@ -12,8 +12,6 @@ from echelon.runs import Run, RunConfig, read_runs
 HERE = Executor(workers=1)
 PAPER_GRID = Path(__file__).parents[2] / "experiments" / "paper-mlp-grid.toml"
 
-pytestmark = pytest.mark.usefixtures("few_steps")
-
 
 @pytest.fixture(scope="module")
 def task(small_frame):

@@ -3,12 +3,9 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from echelon.experiments import compare_methods
 from tests.experiments.made_up import HERE, QUICK, task
-
-pytestmark = pytest.mark.usefixtures("few_steps")
 
 
 def test_several_divisions_differ_and_are_told_apart(tmp_path: Path) -> None:

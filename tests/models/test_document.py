@@ -1,5 +1,6 @@
 """The document of a saved model: what was fitted, and nothing that a forger may write."""
 
+import copy
 import math
 from pathlib import Path
 
@@ -156,3 +157,23 @@ def test_forged_content_is_refused(saved: Path, tmp_path: Path, change, message:
     rewrite(saved, tmp_path / "m", change)
     with pytest.raises(ValueError, match=message):
         echelon.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("kind", ["temperature", "isotonic"])
+def test_a_calibration_maps_to_probabilities(model, frame, tmp_path: Path, kind: str) -> None:
+    rows = frame.drop(columns="target")
+    copied = copy.deepcopy(model).calibrate(rows, frame["target"], kind=kind)
+    copied.save(tmp_path / "whole")
+    np.testing.assert_array_equal(
+        echelon.load(tmp_path / "whole").predict_proba(rows), copied.predict_proba(rows)
+    )
+    for field, change in (("base", 1.5), ("base", -0.5), ("rise", -2.0)):
+        if kind == "temperature" and field == "rise":
+            continue  # which has no steps
+
+        def moved(document, tensors, field=field, change=change) -> None:
+            tensors[f"calibration.{field}"] += change
+
+        rewrite(tmp_path / "whole", tmp_path / "forged", moved)
+        with pytest.raises(ValueError, match="maps to what is no probability"):
+            echelon.load(tmp_path / "forged")

@@ -57,7 +57,7 @@ def test_forged_trees_are_refused(saved, kind):
     forged = FORGERIES[kind](saved.text)
     assert forged != saved.text
     with pytest.raises(ValueError, match="damaged"):
-        OrdinalTrees.rebuild(saved.describe() | {"text": forged})
+        OrdinalTrees.rebuild(saved.describe() | {"trees": forged})
 
 
 def test_trees_that_would_let_a_curve_rise_are_refused(saved):
@@ -77,7 +77,7 @@ def test_text_with_a_damaged_byte_is_refused_or_harmless(saved, data):
     character = data.draw(st.sampled_from("0123456789-=. \nTeéx\0"))
     forged = saved.text[:place] + character + saved.text[place + 1 :]
     try:
-        trees = OrdinalTrees.rebuild(saved.describe() | {"text": forged})
+        trees = OrdinalTrees.rebuild(saved.describe() | {"trees": forged})
     except ValueError:
         return
     rows = made(20, 5, categories=2)

@@ -268,7 +268,7 @@ def test_rebuilt_trees_give_the_same_bits(saved):
         {"num_numbers": 2},
         {"num_codes": -1},
         {"num_numbers": True},
-        {"text": None},
+        {"trees": None},
         {"more": 1},
     ],
 )

@@ -14,8 +14,6 @@ from echelon.paper.tasks import fireman_task, generated_task
 from echelon.runs import read_runs
 from tests.paper.partitions import write_partition
 
-pytestmark = pytest.mark.usefixtures("few_steps")
-
 
 @pytest.fixture(scope="module")
 def partition(tmp_path_factory):

@@ -103,15 +103,17 @@ def compare(
     check_contestants(names, seeds)
     if data == GENERATED and not Path(data).exists():
         tasks = [generated_task(data_seed=number) for number in range(splits)]
+        columns: dict[str, str | None] = {}
     else:
         described = DataDescription(
             Path(data), target, split_names(classes), split_names(drop), group=group, text=text,
             image=image, image_folder=image_folder,
         )  # fmt: skip
         tasks = described.tasks(splits, test_share)
+        columns = described.columns_by_kind
     parameters = {
         "backbone": backbone, "recipe": recipe, "max_epochs": max_epochs, "device": device,
-        "text": text, "image": image, "backbone_options": backbone_options(backbone, frozen),
+        "backbone_options": backbone_options(backbone, frozen), **columns,
     }  # fmt: skip
     jobs = comparison_jobs(tasks, names, seeds, parameters=parameters, threads=threads)
     if dry_run:

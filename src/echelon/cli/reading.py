@@ -61,6 +61,11 @@ class DataDescription:
         """The column that holds images: the one that was named, or that of a folder of images."""
         return _IMAGE if self.image is None and self.path.is_dir() else self.image
 
+    @property
+    def columns_by_kind(self) -> dict[str, str | None]:
+        """The columns that hold more than numbers and categories, as models name them."""
+        return {"text": self.text, "image": self.image_column}
+
     # ---- cells as they stand in the file -----------------------------------------------------
 
     def cells(self) -> Any:

@@ -30,6 +30,7 @@ _MODEL, _CALIBRATION, _CONFORMAL = "model.", "calibration.", "conformal."  # bef
 _PAIRS = "pairs"  # of a mapping whose keys are no strings, which JSON does not have
 _MAX_CLASSES = 65_536
 # What JSON has for the classes of each kind of array, and the array.
+_ROUNDING = 1e-6
 _CLASS_KINDS: Mapping[str, tuple[tuple[type, ...], type]] = {
     "b": ((bool,), bool),
     "i": ((int,), np.int64),
@@ -259,4 +260,7 @@ def _checked_calibration(fields: Mapping[str, Tensor], num_classes: int) -> Cali
         raise ValueError("its calibration holds what is no number")
     if not (found.temperature > 0 and 0 <= found.smoothing <= 1):
         raise ValueError("its calibration has no temperature above 0")
+    top = found.base + found.rise.sum(1)
+    if (found.base < 0).any() or (found.rise < 0).any() or (top > 1 + _ROUNDING).any():
+        raise ValueError("its calibration maps to what is no probability")
     return CalibrationMap(*(values.double() for values in found))

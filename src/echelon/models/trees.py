@@ -274,7 +274,7 @@ class OrdinalTrees:
     def describe(self) -> dict[str, Any]:
         """Everything that :meth:`rebuild` needs, as what JSON can hold."""
         return {
-            "text": self.text,
+            "trees": self.text,
             "base": self.base.tolist(),
             "num_numbers": self.num_numbers,
             "num_codes": self.num_codes,
@@ -293,7 +293,7 @@ class OrdinalTrees:
         2
         """
         kinds = {
-            "text": str, "base": list, "num_numbers": int, "num_codes": int, "out_of_time": bool,
+            "trees": str, "base": list, "num_numbers": int, "num_codes": int, "out_of_time": bool,
         }  # fmt: skip
         if not isinstance(description, Mapping) or set(description) != set(kinds):
             raise ValueError(
@@ -312,7 +312,7 @@ class OrdinalTrees:
         except OverflowError as error:
             raise ValueError("the base of trees must be finite; the file is damaged") from error
         return cls(
-            description["text"],
+            description["trees"],
             numbers,
             description["num_numbers"],
             description["num_codes"],

@@ -21,7 +21,14 @@ from echelon.methods import Method
 from echelon.networks.joined import JoinedBackbone
 from echelon.networks.network import OrdinalNetwork
 from echelon.networks.spec import NetworkSpec
-from echelon.networks.table import Origin, backbone_row, make_backbone, part_of
+from echelon.networks.table import (
+    PARTS,
+    Origin,
+    backbone_row,
+    choose_backbones,
+    make_backbone,
+    part_of,
+)
 from echelon.networks.tabular import output_size
 from echelon.networks.text import PretrainedText
 
@@ -110,6 +117,9 @@ def read_schema(table: Any, backbone: Any, columns: Mapping[str, str | None]) ->
         names = list(getattr(single_column(table, kind), "columns", ()))
         if len(names) == 1:
             columns = {kind: str(names[0])}
+    missing = [kind for kind in asked if kind in CELL_KINDS and not columns.get(kind)]
+    if missing:  # said before cells are looked at, which may be of no other kind
+        choose_backbones(backbone, tuple(part for part in PARTS if part not in missing))
     return TableSchema.of(table, **columns)
 
 
