@@ -49,7 +49,7 @@ def test_the_mean_of_added_parts_is_that_of_all_rows() -> None:
 @pytest.mark.parametrize(
     ("ranks", "options", "message"),
     [
-        (torch.tensor([0, 1, 3]), {}, r"ranks must lie in 0\.\.2"),
+        (torch.tensor([0, 1, 3]), {}, r"rank 3 is outside 0\.\.2.*pass ignore_index=3"),
         (torch.tensor([0, 1]), {}, r"shape of the logits without the last dimension, \(3,\)"),
         (torch.tensor([0.0, 1.0, 2.0]), {}, r"convert whole numbers with ranks\.long\(\)"),
         (torch.full((3, 3), 0.4), {}, "sum to 1 for every row"),

@@ -203,7 +203,8 @@ class OrdinalClassifier(CurveClassifier):
         encoded = _encoded(readers, network, rows)
         held = None if validation is None else _encoded(readers, network, validation)
         if self.verbose:
-            print(_memory_line(rows, encoded, network), file=sys.stderr)
+            parts = [rows] if validation is None else [rows, validation]
+            print(_memory_line(parts, encoded, network), file=sys.stderr)
         progress = self._train(network, encoded, held, spec, settings, seed)
         self.network_, self.readers_, self.spec_ = network, readers, spec
         self.training_ = asdict(settings)
@@ -419,20 +420,21 @@ def _encoded(readers: Readers, network: OrdinalNetwork, rows: Rows) -> "EncodedR
     )
 
 
-def _memory_line(given: Rows, rows: "EncodedRows", network: nn.Module) -> str:
-    """What a fit holds at once: the table, its features, and the network with its optimiser."""
-    table = given.table
-    raw = table.numbers.nbytes + table.codes.nbytes
+def _memory_line(parts: Sequence[Rows], rows: "EncodedRows", network: nn.Module) -> str:
+    """What a fit holds at once: all rows, their features, and the network with its optimiser."""
+    tables = [part.table for part in parts]
+    raw = sum(table.numbers.nbytes + table.codes.nbytes for table in tables)
     taken = rows.features.parts.get(TABLE) if isinstance(rows.features, Inputs) else rows.features
     features = taken if isinstance(taken, Tensor) else None
     held = sum(t.nbytes for t in (features, rows.ranks, rows.weight) if t is not None)
+    held = held * sum(map(len, tables)) // len(rows.ranks)  # validation rows are encoded as well
     # parameters, gradients, two moments, and the best epoch
     parameters = 5 * sum(parameter.nbytes for parameter in network.parameters())
     total = (2 * raw + held + parameters) / 2**20  # the split copies the table once
-    what = [f"{len(table):,} rows"]
+    what = [f"{sum(map(len, tables)):,} rows"]
     if features is not None:
         what.append(f"{features.shape[1]} features")
-    what += [f"{kind}s" for kind in table.cells]
+    what += [f"{kind}s" for kind in tables[0].cells]
     return f"{', '.join(what)}: about {total:,.0f} MiB"
 
 

@@ -1,0 +1,80 @@
+"""Curves a part at a time: in the order of the rows, and as if they had come at once."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import echelon
+from echelon.data.inputs import Inputs
+from echelon.data.kinds.numbers import TableEncoder
+from echelon.data.kinds.text import TokenLists
+from echelon.networks import prediction
+from echelon.networks.joined import JoinedBackbone
+from echelon.networks.network import OrdinalNetwork
+from echelon.networks.prediction import in_order, predict_curve, worker_count
+from echelon.networks.table import make_backbone
+
+
+def encoder() -> TableEncoder:
+    return TableEncoder(3, (), scaling="none", kept=[0, 1, 2], indicators=[])
+
+
+@pytest.fixture
+def of_tables() -> OrdinalNetwork:
+    torch.manual_seed(0)
+    made = nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.5))
+    return OrdinalNetwork(encoder(), made, echelon.method("corn", 4), 8).train()
+
+
+@pytest.fixture
+def of_texts() -> OrdinalNetwork:
+    torch.manual_seed(0)
+    part = make_backbone("lstm", {"num_words": 30}, {"embedding": 4, "hidden": 4})
+    return OrdinalNetwork(
+        encoder(), JoinedBackbone({"text": part}), echelon.method("corn", 4), 4
+    ).eval()
+
+
+def texts(n: int = 50) -> Inputs:
+    rng = np.random.default_rng(0)
+    lists = [rng.integers(3, 30, size=length).tolist() for length in rng.integers(1, 40, size=n)]
+    return Inputs({"text": TokenLists.of(lists)})
+
+
+def test_dropout_is_off_while_predicting_and_on_again_afterwards(of_tables, monkeypatch) -> None:
+    features = torch.randn(100, 3)
+    expected = predict_curve(of_tables, features)
+    assert of_tables.training
+    assert not expected.log_probabilities.requires_grad
+    monkeypatch.setattr(prediction, "_PREDICT_ROWS", 7)
+    again = predict_curve(of_tables, features)
+    torch.testing.assert_close(again.log_probabilities, expected.log_probabilities)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_every_row_comes_once_those_of_like_length_together(monkeypatch, workers: int) -> None:
+    monkeypatch.setattr(prediction, "_MEDIA_ROWS", 8)
+    inputs = texts()
+    parts = list(in_order(inputs, workers))
+    assert sorted(np.concatenate([rows for rows, _ in parts])) == list(range(50))
+    for rows, batch in parts:
+        assert torch.equal(batch["text"], inputs.take(rows)["text"])
+        assert batch["text"].shape[1] == inputs.lengths[rows].max()
+    longest = [inputs.lengths[rows].max() for rows, _ in parts]
+    assert longest == sorted(longest)
+
+
+def test_curves_of_texts_are_in_the_order_of_the_rows(of_texts, monkeypatch) -> None:
+    monkeypatch.setattr(prediction, "_MEDIA_ROWS", 8)
+    inputs = texts()
+    found = predict_curve(of_texts, inputs).log_probabilities
+    for row in (0, 17, 49):
+        with torch.no_grad():
+            alone = of_texts.curve(of_texts(inputs.take(np.array([row]))))
+        torch.testing.assert_close(found[row], alone.log_probabilities[0])
+
+
+def test_threads_read_only_what_takes_time() -> None:
+    assert worker_count(torch.zeros(3, 2), 4) == 0
+    assert worker_count(texts(), 4) == 0
