@@ -6,6 +6,13 @@ import numpy as np
 import pytest
 
 from echelon.experiments import compare_methods
+from echelon.experiments.contestants import (
+    check_contestants,
+    contestant_parameters,
+    make_model,
+    model_of,
+)
+from echelon.models.table import MODELS
 from tests.experiments.made_up import HERE, QUICK, task
 
 
@@ -28,3 +35,40 @@ def test_options_of_methods_make_methods_of_their_own(tmp_path: Path) -> None:
 def test_wrong_requests(tmp_path, methods, seeds, message) -> None:
     with pytest.raises(ValueError, match=message):
         compare_methods(task(), methods, seeds, tmp_path)
+
+
+@pytest.mark.parametrize("name", [name for name, row in MODELS.items() if row.is_named])
+def test_a_model_is_made_from_what_a_run_writes_down(name: str) -> None:
+    """And takes of what all share only what it knows."""
+    shared = {"class_weight": "balanced", "recipe": "paper", "device": "cpu"}
+    written = contestant_parameters(name, shared) if name != "network" else shared
+    made = make_model(written, classes=[1, 2], random_state=3)
+    assert made.kind == model_of(written) == name
+    assert (made.class_weight, made.random_state) == ("balanced", 3)
+    if name != "network":
+        assert "recipe" not in written
+
+
+def test_options_are_numbers_and_words_as_they_look() -> None:
+    spec = "boosting:rounds=20:learning_rate=0.5:threads=2"
+    assert contestant_parameters(spec, {}) == {
+        "model": "boosting", "rounds": 20, "learning_rate": 0.5, "threads": 2,
+    }  # fmt: skip
+    assert contestant_parameters("corn/tabm", {"backbone": "mlp"})["backbone"] == "tabm"
+    options = contestant_parameters("clm:link=probit", {"method_options": {"link": "logit"}})
+    assert options["method_options"] == {"link": "probit"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("blend", "methods must be of .*got blend"),  # which needs its models
+        ("network", "got network"),  # which is named by a method
+        ("boosting/mlp", "got boosting/mlp"),
+        ("cumulative_link:slope=2", "has no option 'slope=2'; its options are: .*link"),
+        ("boosting:rounds", "boosting has no option 'rounds'"),
+    ],
+)
+def test_contestants_that_there_are_not_are_named(spec: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_contestants(["corn", spec], 1)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import echelon
-from echelon import OrdinalClassifier
+from echelon import CumulativeLinkModel, OrdinalClassifier
 from echelon.data import make_friedman
 from tests.models.test_base import NAMES, rows
 
@@ -58,3 +58,27 @@ def test_cross_validation_keeps_the_order_of_strings(data) -> None:
     assert again.probabilities.shape == (600, 4)
     with pytest.raises(ValueError, match="folds must lie between 2"):
         echelon.cross_val_curve(model, data.features, names[data.ranks], folds=1)
+
+
+def test_no_row_is_judged_by_a_model_that_has_seen_its_group() -> None:
+    """Labels that are noise, alike in a group, and a column that names the group."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(40), 5)
+    ranks = rng.integers(0, 3, 40)[groups]
+    seen: list[tuple[set[int], set[int]]] = []
+
+    class Noting(CumulativeLinkModel):
+        def fit(self, X, y, **more):  # noqa: N803
+            self.seen_ = set(X["group"])
+            return super().fit(X, y, **more)
+
+        def curve(self, X):  # noqa: N803
+            seen.append((self.seen_, set(X["group"])))
+            return super().curve(X)
+
+    frame = pd.DataFrame({"group": groups, "x": rng.normal(size=200)})
+    curve = echelon.cross_val_curve(Noting(random_state=0), frame, ranks, folds=4, groups=groups)
+    assert len(seen) == 4
+    assert all(not fitted & judged for fitted, judged in seen)
+    assert set().union(*(judged for _, judged in seen)) == set(range(40))
+    assert curve.probabilities.shape == (200, 3)

@@ -88,6 +88,7 @@ def test_a_single_column_is_what_the_backbone_reads() -> None:
     assert [c.kind for c in read_schema(frame, None, {}).columns] == ["category"]
     assert [c.kind for c in read_schema(list(frame["said"]), "lstm", {}).columns] == ["text"]
     two = frame.assign(more=["a", "b", "c"])
-    assert [c.kind for c in read_schema(two, "lstm", {}).columns] == ["category"] * 2
+    with pytest.raises(ValueError, match="'lstm' needs a column of texts, and none was named"):
+        read_schema(two, "lstm", {})
     named = read_schema(two, None, {"text": "more"})
     assert {c.name: c.kind for c in named.columns} == {"said": "category", "more": "text"}

@@ -30,7 +30,7 @@ def of_tables() -> OrdinalNetwork:
 @pytest.fixture
 def of_texts() -> OrdinalNetwork:
     torch.manual_seed(0)
-    part = make_backbone("lstm", {"num_words": 30}, {"embedding": 4, "hidden": 4})
+    part = make_backbone("lstm", {"num_tokens": 30}, {"embedding": 4, "hidden": 4})
     return OrdinalNetwork(
         encoder(), JoinedBackbone({"text": part}), echelon.method("corn", 4), 4
     ).eval()

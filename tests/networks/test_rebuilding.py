@@ -47,7 +47,7 @@ def test_the_network_has_the_tensors_and_takes_their_numbers_in_another_precisio
         ({"1.num_batches_tracked": torch.tensor(0.5)}, "must be torch.int64; it is"),
         ({"0.bias": torch.full((4,), torch.inf)}, "'0.bias' holds what is no number"),
         ({"1.running_var": torch.full((4,), torch.nan)}, "holds what is no number"),
-        ({"0.bias": torch.full((4,), 1e300).double()}, "holds what is no number"),
+        ({"0.bias": torch.full((4,), 1e300, dtype=torch.float64)}, "holds what is no number"),
     ],
 )  # fmt: skip
 def test_tensors_that_are_not_those_of_the_network_are_refused(change, message: str) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from echelon import OrdinalClassifier
 from echelon.data import make_friedman
+from echelon.training.progress import epoch_bar, run_bar
 
 QUICK = {"max_epochs": 3, "random_state": 0, "device": "cpu"}
 
@@ -21,3 +22,29 @@ def test_progress_goes_to_standard_error(data, capsys) -> None:
     assert "validation_ranked_probability_score" in shown.err
     OrdinalClassifier(**QUICK).fit(data.features, data.ranks)
     assert capsys.readouterr().err == ""
+
+
+def test_nothing_is_shown_unasked(capsys) -> None:
+    with epoch_bar("fit", 3, shown=False) as report:
+        assert report is None
+    with run_bar(3, shown=False) as report:
+        assert report is None
+    assert capsys.readouterr() == ("", "")
+
+
+def test_titles_are_text_and_no_markup(capsys) -> None:
+    """A title may come from a file, and must neither vanish nor colour the terminal."""
+    with epoch_bar("[red]fit[/red]", 2, shown=True) as report:
+        report({"epoch": 1, "loss": 0.5})
+        report({"epoch": 2, "loss": 0.25})
+    shown = capsys.readouterr().err
+    assert "[red]fit[/red]" in shown
+    assert "2/2" in shown
+    assert "loss 0.2500" in shown
+
+
+def test_a_file_keeps_no_bar_over_runs(capsys) -> None:
+    with run_bar(2, shown=True) as report:
+        report("one", True)
+        report("two", False)
+    assert capsys.readouterr() == ("", "")
