@@ -154,7 +154,7 @@ def test_a_model_that_is_no_network(folder: Path) -> None:
             "has no option 'depth=3'; its options are: class_weight",
         ),
         (("--model", "reduction"), "must be one that can be saved, which reduction cannot"),
-        (("--model", "corn"), "--model must be one of network, cumulative_link"),
+        (("--model", "corn"), "--model must be one of network, boosting, cumulative_link"),
     ],
 )
 def test_options_of_other_models_are_refused(folder: Path, arguments, message: str) -> None:

@@ -273,7 +273,11 @@ def test_a_place_that_cannot_be_written_is_found_before_the_work(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    for place in ("data.files.read_table", "models.loading.load", "experiments.Experiment.task"):
+    for place in (
+        "data.files.read_table",
+        "models.loading.load",
+        "paper.experiments.Experiment.task",
+    ):
         monkeypatch.setattr(f"echelon.{place}", lambda *_, **__: pytest.fail("worked"))
     monkeypatch.setattr(os, "fsync", full)
     before = contents(folder)

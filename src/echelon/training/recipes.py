@@ -93,6 +93,7 @@ _PAPER_LSTM: Mapping[str, Any] = {
 # Rows below which those held out are missed, so that the network is refitted; see docs/log.md.
 _REFIT_BELOW = 10_000
 _BOLD_WARM_UP = 20  # steps
+_PATIENCE = 16  # epochs: a small table would train a hundred more and keep none of them
 _MOST_EPOCHS = 1_000_000
 
 
@@ -266,7 +267,7 @@ def _default(pace: Pace, num_rows: int, batch_size: int | None) -> Settings:
         learning_rate=pace.bold_rate if is_bold and pace.bold_rate else pace.learning_rate,
         weight_decay=pace.weight_decay,
         metric="ranked_probability_score",
-        patience=None,
+        patience=_PATIENCE,
         clip_norm=1.0,
         schedule="cosine",
         batches="shuffled",
