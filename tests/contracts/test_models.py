@@ -180,6 +180,13 @@ def test_what_is_saved_is_what_was_fitted(name: str, fitted, tmp_path: Path) -> 
     np.testing.assert_array_equal(again.predict_proba(frame), expected[0])
 
 
+def test_a_model_without_a_graph_says_so(name: str, fitted, tmp_path: Path) -> None:
+    if MODELS[name].exports:
+        return
+    with pytest.raises(ValueError, match="has no ONNX graph; models that have one are: network"):
+        fitted.export_onnx(tmp_path / "model.onnx")
+
+
 def test_columns_are_summarised(fitted) -> None:
     summary = {column["name"]: column for column in fitted.columns_}
     assert summary["V0"]["kind"] == "number"

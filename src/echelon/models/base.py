@@ -33,6 +33,7 @@ from echelon.evaluation.arguments import as_weight
 from echelon.evaluation.conformal import ConformalRows
 from echelon.evaluation.cutpoints import fit_cutpoints
 from echelon.models.document import Described, write_model
+from echelon.models.table import MODELS
 
 Decision = str | ArrayLike | None
 OnUndefined = Literal["raise", "missing"]
@@ -551,6 +552,11 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         onnxruntime before it is kept. Needs the extra `onnx`.
         """
         check_is_fitted(self, "labels_")
+        if not MODELS[self.kind].exports:
+            known = ", ".join(name for name, row in MODELS.items() if row.exports)
+            raise ValueError(
+                f"{type(self).__name__} has no ONNX graph; models that have one are: {known}"
+            )
         from echelon.models.onnx import export_onnx
 
         export_onnx(self, path)
