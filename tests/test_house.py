@@ -31,9 +31,8 @@ OPEN_DOORS = {
 
 def layers() -> list[str]:
     """The rows of the import-linter contract, the highest first."""
-    (contract,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
-        "contracts"
-    ]
+    linter = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    (contract,) = (each for each in linter["contracts"] if each["containers"] == ["echelon"])
     return contract["layers"]
 
 
