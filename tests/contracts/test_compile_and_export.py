@@ -12,6 +12,11 @@ from tests.cases import CASES, CURVE_CASES, THOROUGH, Case, make_batch
 
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 every_curve = pytest.mark.parametrize("case", CURVE_CASES, ids=str)
+# One of each formula: the others are exported with ECHELON_THOROUGH, and as models in tests/slow.
+_FORMULAS = ("ce", "ornn", "corn", "clm", "regression")
+some_curves = pytest.mark.parametrize(
+    "case", [case for case in CURVE_CASES if THOROUGH or str(case) in _FORMULAS], ids=str
+)
 
 
 @every_case
@@ -81,7 +86,7 @@ def test_torch_export(case: Case, num_classes: int) -> None:
     torch.testing.assert_close(program.module()(logits[:7]), module(logits[:7]))
 
 
-@every_curve
+@some_curves  # `make test-slow` exports every method
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 def test_onnx(case: Case, tmp_path: Path) -> None:
     module = Probabilities(case, num_classes=5).eval()
