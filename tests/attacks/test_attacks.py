@@ -1,7 +1,7 @@
 """A sample of every category of attacks, and a proof of every sentence of SECURITY.md.
 
-They stand in one file, as one watched process serves all of them. `tests/slow/test_attacks.py` tries
-every attack there is.
+They stand in one file, as one watched process serves all of them; `tests/slow/test_attacks.py`
+tries every attack there is.
 """
 
 import re
