@@ -100,6 +100,18 @@ def folds(
     return np.asarray(generator.permutation(numbers)[units], dtype=np.int64)
 
 
+def count_units(table: RawTable, groups: Any = None) -> int:
+    """How many groups, or different rows without any, there are to be divided.
+
+    Examples
+    --------
+    >>> table = RawTable(np.array([[1.0], [1.0], [2.0]]), np.zeros((3, 0), dtype=np.int64))
+    >>> count_units(table), count_units(table, ["a", "a", "a"])
+    (2, 1)
+    """
+    return int(_units(table, groups).max()) + 1
+
+
 def _units(table: RawTable, groups: Any) -> NDArray[np.int64]:
     """Numbers 0.. of what must stay together, (n,)."""
     ties = [_twins(table)]

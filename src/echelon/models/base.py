@@ -6,40 +6,34 @@ here, once, on the curve. Nothing outside a model's own file asks which kind of 
 """
 
 import copy
-import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
-from echelon.curve import DECISIONS, CalibrationMap, RankCurve
 from echelon.data.columns import gathered_remarks
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows, class_weights, divide, row_weights, without_broken
 from echelon.data.summary import summarise_columns
-from echelon.data.tables import RawTable, TableSchema
-from echelon.evaluation import calibration as calibrating
-from echelon.evaluation import conformal
+from echelon.data.tables import TableSchema
 from echelon.evaluation.arguments import as_weight
-from echelon.evaluation.conformal import ConformalRows
-from echelon.evaluation.cutpoints import fit_cutpoints
 from echelon.models.document import Described, write_model
+from echelon.models.predicting import (
+    CurvePredictor,
+    check_decision,
+    require_same_length,
+    tune_cutpoints,
+)
 from echelon.models.table import MODELS
 
-Decision = str | ArrayLike | None
-OnUndefined = Literal["raise", "missing"]
 
-
-class CurveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """An estimator whose model gives a curve for every row.
 
     A subclass has the parameters `classes`, `decision`, `class_weight`, `validation_fraction`,
@@ -77,28 +71,18 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "checkpoint_dir", "device", "random_state", "time_limit", "verbose", "workers",
     )  # fmt: skip
     classes: Any
-    decision: Decision
     class_weight: Any
     validation_fraction: float
     random_state: Any
     verbose: int
-    labels_: Labels
-    schema_: TableSchema
-    calibration_: CalibrationMap | None
-    cutpoints_: NDArray[np.float64] | None
-    conformal_: ConformalRows | None
-    calibration_summary_: dict[str, dict[str, float]] | None
     fitted_parameters_: dict[str, Any]
+    skipped_: dict[int, str]
 
     # ---- what a model must say ---------------------------------------------------------------
 
     @abstractmethod
     def fit_rows(self, rows: Rows, validation: Rows | None, labels: Labels, seed: int) -> None:
         """Fit training rows; `validation` may choose among what was tried, and is None without."""
-
-    @abstractmethod
-    def curves_of_rows(self, table: RawTable) -> Iterator[RankCurve]:
-        """The curves of rows, before any calibration, one chunk after the other."""
 
     def describe_model(self) -> Described:
         """What was fitted, as data that :meth:`rebuild_model` takes."""
@@ -109,19 +93,12 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         raise ValueError(f"{type(self).__name__} cannot be loaded")
 
     def fit_again(self, rows: Rows, labels: Labels, seed: int) -> None:
-        """Fit anew on all rows with what the validation rows chose, where a model does that."""
+        """Fit anew on all rows with what the held-out rows chose: here, nothing but cut-points."""
+        self.fit_rows(rows, None, labels, seed)
 
     def read_schema(self, X: Any) -> TableSchema:  # noqa: N803
         """What the columns of training rows are."""
         return TableSchema.of(X)
-
-    def default_decision(self) -> str:
-        """What decides where the parameter `decision` does not."""
-        return "median"
-
-    def farthest_column(self, table: RawTable, row: int) -> str | None:
-        """The column that may be why a row has no distribution, and what it holds."""
-        return None
 
     def outcome(self) -> dict[str, Any]:
         """What a run writes down of a fit beside its scores: values of JSON by name."""
@@ -163,7 +140,6 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("requires y to be passed, but the target y is None")
         if y_val is not None and X_val is None:
             raise ValueError("y_val holds the labels of X_val, which is None; pass both or neither")
-        given = self._given_parameters()
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         schema = self.read_schema(X)
         with gathered_remarks():  # the schema has said what became of odd cells
@@ -190,9 +166,10 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             held = self._given_validation(schema, labels, X_val, y_val, per_class, on_broken)
             if whole.weight is not None and held.weight is None:
                 held = replace(held, weight=np.ones(len(held)))
-        self.fit_read(whole, held, labels, seed)
-        self.skipped_ = skipped
-        self.fitted_parameters_ = given
+        # Beside this model, so that a fit that fails, or is interrupted, leaves it as it was.
+        fitted = copy.copy(self).fit_read(whole, held, labels, seed)
+        fitted.skipped_ = skipped
+        self.__dict__ = fitted.__dict__
         return self
 
     def fit_read(self, rows: Rows, validation: Rows | None, labels: Labels, seed: int) -> Any:
@@ -224,9 +201,9 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Where the decision "kappa" cuts, tuned on rows that the fit did not see."""
         if validation is None:
             return None
-        curve = RankCurve.concatenate(list(self.curves_of_rows(validation.table)))
-        probabilities = curve.probabilities.double().cpu().numpy()
-        return tune_cutpoints(validation.ranks, probabilities, validation.weight)
+        return tune_cutpoints(
+            validation.ranks, self.raw_probabilities(validation.table), validation.weight
+        )
 
     def check_decision(self) -> None:
         """Raise for a decision that this fitted model could not take."""
@@ -270,257 +247,6 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    # ---- predicting --------------------------------------------------------------------------
-
-    def curve(self, X: Any) -> RankCurve:  # noqa: N803
-        """The whole distribution over ranks of each row."""
-        return RankCurve.concatenate(list(self._curves(X)))
-
-    def _curves(self, X: Any) -> Iterator[RankCurve]:  # noqa: N803
-        check_is_fitted(self, "labels_")
-        calibration = self.calibration_
-        for curve in self._raw_curves(X):
-            yield curve if calibration is None else curve.calibrated(calibration)
-
-    def _raw_curves(self, X: Any) -> Iterator[RankCurve]:  # noqa: N803
-        return self.curves_of_rows(self.schema_.read(X))
-
-    def predict(
-        self,
-        X: Any,  # noqa: N803
-        decision: Decision = None,
-        *,
-        on_undefined: OnUndefined = "raise",
-    ) -> NDArray[Any]:
-        """The label of each row, (n,), by the model's decision or by another one.
-
-        Parameters
-        ----------
-        X
-            Rows, as for ``fit``.
-        decision : {"median", "mean", "mode", "kappa"} or array of shape (K, K), optional
-            Instead of the model's own.
-        on_undefined : {"raise", "missing"}
-            What becomes of a row for which the model gives no probabilities but NaN, as it may
-            where numbers are too large for it: an error that names the row, or the label None.
-        """
-        if on_undefined not in ("raise", "missing"):
-            raise ValueError(f"on_undefined must be 'raise' or 'missing'; got {on_undefined!r}")
-        labels: list[NDArray[Any]] = []
-        start = 0
-        for curve in self._curves(X):
-            if on_undefined == "raise":
-                self.refuse_undefined(curve, X, start)
-            labels.append(self.label(curve, decision))
-            start += len(labels[-1])
-        return np.concatenate(labels)
-
-    def refuse_undefined(
-        self,
-        curve: RankCurve,
-        X: Any,  # noqa: N803
-        start: int = 0,
-        first_row: int = 0,
-    ) -> None:
-        """Raise where a row has no distribution, and name it and the column that stands out in it.
-
-        Parameters
-        ----------
-        curve : RankCurve
-        X
-            Rows, of which those from `start` on belong to the curve.
-        start : int
-        first_row : int
-            What the first of the rows is called.
-        """
-        undefined = np.flatnonzero(~curve.is_defined.cpu().numpy())
-        if not len(undefined):
-            return
-        row = start + int(undefined[0])
-        column = self.farthest_column(self.schema_.read(X), row)
-        more = f", and {len(undefined) - 1} others" if len(undefined) > 1 else ""
-        raise ValueError(
-            f"row {first_row + row} cannot be predicted{more}: the model gives no "
-            f"probabilities for it, but NaN"
-            + (f"; look at its column {column}" if column else "")
-            + ". Leave the cell empty, or let such rows have no label: on_undefined='missing' in "
-            "Python, --on-broken skip on the command line"
-        )
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """P(y = k) of each row, (n, K), in the order of `classes_`."""
-        return self.curve(X).probabilities.double().cpu().numpy()
-
-    def predict_exceedance(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """P(y > k) of each row, (n, K-1), never rising along a row."""
-        return self.curve(X).exceedance.double().cpu().numpy()
-
-    def label(self, curve: RankCurve, decision: Decision = None) -> NDArray[Any]:
-        """The label that a decision picks from each curve, (n,); None for one that is undefined."""
-        ranks = curve.label(self.decision_rule(decision), missing=-1).cpu().numpy()
-        labels = self.labels_.from_ranks(ranks.clip(min=0))
-        if (ranks < 0).any():
-            labels = labels.astype(object)
-            labels[ranks < 0] = None
-        return labels
-
-    def decision_rule(self, decision: Decision = None) -> str | Tensor:
-        """What a decision is for the curve: its name, a matrix of costs, or cut-points.
-
-        Without one it is that of the parameter, or else of the recipe.
-        """
-        if decision is None:
-            decision = self.decision if self.decision is not None else self.default_decision()
-        if not isinstance(decision, str):
-            return torch.as_tensor(np.asarray(decision, dtype=np.float64))
-        if decision != "kappa":
-            return decision
-        if self.cutpoints_ is None:
-            raise ValueError(
-                "the decision 'kappa' needs cut-points, which are tuned on validation rows, and "
-                "this model was fitted without any; fit one that has some (in Python, with "
-                "validation_fraction above 0), or take another decision"
-            )
-        return torch.from_numpy(self.cutpoints_)
-
-    # ---- calibration -------------------------------------------------------------------------
-
-    def calibrate(
-        self,
-        X: Any,  # noqa: N803
-        y: Any,
-        kind: calibrating.Kind = "temperature",
-        *,
-        sample_weight: ArrayLike | None = None,
-    ) -> Any:
-        """Mend the probabilities on rows that the model was not fitted on.
-
-        The map becomes part of the model: predictions, saved files and ONNX graphs apply it.
-        `calibration_summary_` has the scores before and after. Intervals must be made anew.
-
-        Parameters
-        ----------
-        X, y
-            Rows and labels, as for ``fit``.
-        kind : {"temperature", "isotonic"}
-            One number for all distributions; or an increasing map for each threshold, which can
-            mend more and needs more rows, some thousands.
-        sample_weight : array-like, shape (n,), optional
-        """
-        check_is_fitted(self, "labels_")
-        ranks = self._ranks(X, y)
-        curve = RankCurve.concatenate(list(self._raw_curves(X)))
-        probabilities = curve.probabilities.double().cpu().numpy()
-        fit = calibrating.fit_calibration(ranks, probabilities, kind, sample_weight=sample_weight)
-        summary = calibrating.calibration_summary(
-            ranks, probabilities, kind, sample_weight=sample_weight
-        )
-        mapped = calibrating.apply_calibration(probabilities, fit)
-        # In one step, as others may be predicting with the model.
-        self.__dict__.update(
-            calibration_=CalibrationMap(
-                *(
-                    torch.as_tensor(fit._asdict()[name], dtype=torch.float64)
-                    for name in CalibrationMap._fields
-                )
-            ),
-            calibration_summary_=summary,
-            cutpoints_=tune_cutpoints(ranks, mapped, sample_weight),
-            conformal_=None,
-        )
-        return self
-
-    # ---- intervals ---------------------------------------------------------------------------
-
-    def conformalize(
-        self,
-        X: Any,  # noqa: N803
-        y: Any,
-        *,
-        sample_weight: ArrayLike | None = None,
-    ) -> Any:
-        """Prepare :meth:`predict_interval` with rows that were used for nothing else.
-
-        Parameters
-        ----------
-        X, y
-            Rows and labels, as for ``fit``; some hundreds or more, drawn as those to be predicted.
-        sample_weight : array-like, shape (n,), optional
-            How many rows each stands for, where they were not drawn as those to be predicted.
-        """
-        check_is_fitted(self, "labels_")
-        ranks = self._ranks(X, y)
-        weight = np.ones(len(ranks))
-        if sample_weight is not None:
-            weight = as_weight(sample_weight, length=len(ranks))
-        scores = conformal.calibration_scores(ranks, self.predict_proba(X))
-        self.conformal_ = ConformalRows(scores, ranks, weight)
-        return self
-
-    def predict_interval(
-        self,
-        X: Any,  # noqa: N803
-        coverage: float = 0.9,
-        *,
-        per_class: bool = False,
-    ) -> NDArray[Any]:
-        """The lowest and the highest label of each row's interval, (n, 2).
-
-        Of many rows, at least the share `coverage` have their true label within it, if they are
-        drawn like those of :meth:`conformalize`.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        coverage : float
-        per_class : bool
-            Hold the coverage within every true class, at the price of wider intervals.
-        """
-        check_is_fitted(self, "labels_")
-        curve = self.curve(X)
-        self.refuse_undefined(curve, X)
-        probabilities = curve.probabilities.double().cpu().numpy()
-        ranks = self.interval_ranks(probabilities, coverage, per_class=per_class)
-        ends = [self.labels_.from_ranks(ranks[:, side]) for side in (0, 1)]
-        return np.stack(ends, axis=1)
-
-    def interval_ranks(
-        self, probabilities: NDArray[np.float64], coverage: float, *, per_class: bool = False
-    ) -> NDArray[np.int64]:
-        """The intervals of probabilities (n, K) of this model, as ranks (n, 2)."""
-        conformal.require_coverage(coverage)
-        if self.conformal_ is None:
-            raise ValueError(
-                "intervals need rows that were used for nothing else: call conformalize(X, y) "
-                "first, or fit with `echelon fit --conformal 0.15`"
-            )
-        scores, ranks, weight = self.conformal_
-        num_classes = self.labels_.num_classes
-        counts = np.bincount(ranks, minlength=num_classes) if per_class else np.array([len(ranks)])
-        needed = conformal.required_rows(coverage)
-        if counts.min() < needed:
-            warnings.warn(
-                f"a coverage of {coverage} needs {needed} calibration rows"
-                f"{' of every class' if per_class else ''}; there are {counts.min()}, so intervals "
-                f"are as wide as that leaves them",
-                stacklevel=3,
-            )
-        if per_class:
-            limits = conformal.class_thresholds(
-                scores, ranks, coverage, num_classes, sample_weight=weight
-            )
-            return conformal.intervals(probabilities, limits)
-        limit = conformal.threshold(scores, coverage, sample_weight=weight)
-        return conformal.intervals(probabilities, limit)
-
-    def _ranks(self, X: Any, y: Any) -> NDArray[np.int64]:  # noqa: N803
-        ranks = self.labels_.to_ranks(y)
-        require_same_length(len(X), len(ranks), "y")
-        if len(ranks) == 0:
-            raise ValueError("there are no rows")
-        return ranks
-
     # ---- columns -----------------------------------------------------------------------------
 
     @property
@@ -560,38 +286,3 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from echelon.models.onnx import export_onnx
 
         export_onnx(self, path)
-
-
-def tune_cutpoints(
-    ranks: NDArray[np.int64],
-    probabilities: NDArray[np.float64],
-    sample_weight: ArrayLike | None = None,
-) -> NDArray[np.float64]:
-    """Cut-points for the decision ``"kappa"`` from predictions of rows that were held out."""
-    num_classes = probabilities.shape[1]
-    expected = probabilities @ np.arange(num_classes)
-    return fit_cutpoints(ranks, expected, num_classes, smooth=True, sample_weight=sample_weight)
-
-
-def check_decision(decision: Decision, num_classes: int) -> None:
-    """Raise, before a long fit, for a decision that could not be taken after it."""
-    if decision is None:
-        return
-    if isinstance(decision, str):
-        known_names = (*DECISIONS, "kappa")
-        if decision not in known_names:
-            known = ", ".join(map(repr, known_names))
-            raise ValueError(
-                f"decision must be one of {known}, or a matrix of costs; got {decision!r}"
-            )
-        return
-    costs = torch.as_tensor(np.asarray(decision, dtype=np.float64))
-    RankCurve(torch.zeros(1, num_classes)).decide(costs)
-
-
-def require_same_length(rows: int, labels: int, name: str) -> None:
-    """Raise where a table and its labels do not belong together."""
-    if rows != labels:
-        raise ValueError(
-            f"X has {rows} rows and {name} {labels} labels: inconsistent numbers of samples"
-        )

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,11 +21,11 @@ from sklearn.base import clone
 from echelon.curve import RankCurve
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows
+from echelon.data.splits import count_units, hold_out
 from echelon.data.splits import folds as assign_folds
-from echelon.data.splits import hold_out
 from echelon.data.tables import RawTable, TableSchema
 from echelon.evaluation import metrics
-from echelon.models.base import CurveClassifier, Decision, tune_cutpoints
+from echelon.models.base import CurveClassifier
 from echelon.models.document import (
     Described,
     describe_parameters,
@@ -34,6 +34,8 @@ from echelon.models.document import (
     typed,
 )
 from echelon.models.mixing import Score, mixture_weights
+from echelon.models.predicting import Decision, tune_cutpoints
+from echelon.models.schedule import Schedule
 from echelon.models.table import MODELS, model_class
 
 _MANY_ROWS = 12_000  # above which one subset is held out instead of folds
@@ -49,17 +51,37 @@ Probabilities = NDArray[np.float64]
 
 @dataclass
 class Member:
-    """A model of a blend: its fits, one for each fold, and what it counts for."""
+    """A model of a blend: its fits, one for each fold, and what it counts for.
+
+    While it is fitted, `curves` are the probabilities of the unseen rows of each fold.
+    """
 
     name: str
+    model: CurveClassifier
     fits: list[CurveClassifier] = field(default_factory=list)
     weight: float = 0.0
     seconds: float = 0.0
+    curves: list[Probabilities] = field(default_factory=list, repr=False)
 
-    @property
-    def tables_only(self) -> bool:
-        """Whether it reads numbers, dates and categories alone."""
-        return MODELS[self.fits[0].kind].tables_only
+
+class _Unseen(NamedTuple):
+    """What all members said of rows that they had not seen, (members, n, K), and the truth."""
+
+    names: list[str]
+    curves: Probabilities
+    ranks: NDArray[np.int64]
+    weight: NDArray[np.float64] | None
+
+    @classmethod
+    def of(cls, folds: list[Rows], members: list[Member]) -> "_Unseen":
+        weights = [np.ones(len(rows)) if rows.weight is None else rows.weight for rows in folds]
+        weight = np.concatenate(weights)
+        return cls(
+            [member.name for member in members],
+            np.stack([np.concatenate(member.curves) for member in members]),
+            np.concatenate([rows.ranks for rows in folds]),
+            None if all(rows.weight is None for rows in folds) or not weight.any() else weight,
+        )
 
 
 class OrdinalBlend(CurveClassifier):
@@ -150,127 +172,130 @@ class OrdinalBlend(CurveClassifier):
 
     def fit_rows(self, rows: Rows, validation: Rows | None, labels: Labels, seed: int) -> None:
         """Fit every member in every fold, and weigh them by their curves of unseen rows."""
-        started = time.monotonic()
         candidates = self.candidates(rows, labels.num_classes)
-        schedule = _Schedule(started, self.time_limit, self.verbose)
-        inside = self._divisions(rows, validation, seed)
-        outside: dict[str, list[Probabilities]] = {name: [] for name in candidates}
-        members = {name: Member(name) for name in candidates}
-        places: list[Any] = []
+        divisions = self._divisions(rows, validation, seed)
+        schedule = Schedule(self.time_limit, len(divisions))
+        members = [Member(name, model) for name, model in candidates.items()]
+        unseen: list[Rows] = []
+        self.out_of_time_ = False
         try:
-            for fold, (training, held) in enumerate(inside):
-                if fold and not schedule.allows(fold, len(inside)):
+            for fold, (training, held) in enumerate(divisions):
+                if fold and not schedule.allows_fold():
                     break
-                made: dict[str, tuple[list[CurveClassifier], Probabilities, float]] = {}
-                for name, model in candidates.items():
-                    if fold and not members[name].fits:
-                        continue
-                    limit = schedule.share(name, fold, len(inside), list(candidates))
-                    if limit is not None and limit <= 0:
-                        continue
-                    begun = time.monotonic()
-                    fits = self._fit_member(model, training, labels, seed + fold, limit)
-                    if fits is None:
-                        continue
-                    curves = _mixture([_curve(fit, held) for fit in fits])
-                    made[name] = fits, _probabilities(curves), time.monotonic() - begun
-                    schedule.note(name, made[name][2])
-                if fold and set(made) != {name for name in members if members[name].fits}:
-                    break  # a fold counts for all members or for none
-                for name, (fits, probabilities, seconds) in made.items():
-                    members[name].fits += fits
-                    members[name].seconds += seconds
-                    outside[name].append(probabilities)
-                places.append(held)
+                if held is not None:
+                    unseen.append(held)
+                self._fit_fold(members, training, held, labels, seed + fold, schedule)
+                members = [member for member in members if len(member.curves) > fold]
         except KeyboardInterrupt:
-            if not places:
+            if not any(member.curves for member in members):
                 raise
-            schedule.interrupted = True
-        self.out_of_time_ = schedule.was_short or schedule.interrupted
-        fitted = [member for member in members.values() if member.fits]
-        if not fitted:
+            self.out_of_time_ = True
+        # An interruption may have come between two members, and a fold counts for all or for none.
+        done = min((len(member.curves) for member in members if member.curves), default=0)
+        members = [member for member in members if len(member.curves) >= done > 0]
+        if not members:
             raise ValueError(
                 "no model could be fitted within the time limit; give more time, or name a model"
             )
-        ranks = np.concatenate([held.ranks for held in places])
-        weight = None
-        if rows.weight is not None:
-            weight = np.concatenate(
-                [np.ones(len(held)) if held.weight is None else held.weight for held in places]
+        for member in members:
+            del member.fits[done * self.n_models :], member.curves[done:]
+        self._unseen = _Unseen.of(unseen[:done], members) if unseen else None
+        self._weigh(members)
+        if validation is None and self._unseen is not None and len(divisions) == 1:
+            self._fit_all_rows(rows, labels, seed, schedule)
+        self.out_of_time_ = self.out_of_time_ or schedule.was_short
+        for member in members:  # of the curves nothing but the mixture is needed from here on
+            member.curves.clear()
+
+    def _fit_fold(
+        self,
+        members: list[Member],
+        training: Rows,
+        held: Rows | None,
+        labels: Labels,
+        seed: int,
+        schedule: Schedule,
+    ) -> None:
+        """Fit the members that there is time for, and let them predict what they did not see."""
+        for member in members:
+            limit = schedule.seconds(member.name, is_last=member is members[-1])
+            if limit == 0:
+                continue
+            begun = time.monotonic()
+            fits = self._fits(member.model, training, labels, seed, limit)
+            if fits is None:
+                continue
+            judged = training if held is None else held
+            curves = _mixed([_probabilities(fit, judged.table) for fit in fits])
+            seconds = time.monotonic() - begun
+            member.fits += fits
+            member.curves.append(curves)
+            member.seconds += seconds
+            schedule.took[member.name] = seconds
+            if self.verbose:
+                print(f"{member.name}: {seconds:.1f} s", file=sys.stderr)
+
+    def _weigh(self, members: list[Member]) -> None:
+        """Give each member its weight, and keep those that have one."""
+        shares = np.full(len(members), 1 / len(members))
+        if self._unseen is not None:
+            shares = mixture_weights(
+                self._unseen.curves,
+                self._unseen.ranks,
+                weight=self._unseen.weight,
+                score=self.score,
             )
-        stacked = np.stack([np.concatenate(outside[member.name]) for member in fitted])
-        if weight is not None and not weight.any():
-            weight = None
-        shares = mixture_weights(stacked, ranks, weight=weight, score=self.score)
-        for member, share in zip(fitted, shares, strict=True):
+        for member, share in zip(members, shares, strict=True):
             member.weight = float(share)
-        self.leaderboard_ = _leaderboard(fitted, stacked, shares, ranks, weight)
-        kept = [member for member in fitted if member.weight >= _LEAST]
-        total = sum(member.weight for member in kept)
-        for member in kept:
+        self.leaderboard_ = _leaderboard(members, self._unseen)
+        self.members_ = [member for member in members if member.weight >= _LEAST]
+        total = sum(member.weight for member in self.members_)
+        for member in self.members_:
             member.weight /= total
-        self.members_ = kept
-        if validation is None and len(places) == 1 and len(rows) > _MANY_ROWS:
-            self._fit_again(candidates, rows, labels, seed, schedule)
-        mixed = np.einsum("m,mnk->nk", shares, stacked)
-        self._unseen = ranks, mixed, weight
         if self.verbose:
             print(self.leaderboard_.to_string(index=False), file=sys.stderr)
 
-    def _fit_again(
-        self,
-        candidates: Mapping[str, CurveClassifier],
-        rows: Rows,
-        labels: Labels,
-        seed: int,
-        schedule: "_Schedule",
-    ) -> None:
+    def _fit_all_rows(self, rows: Rows, labels: Labels, seed: int, schedule: Schedule) -> None:
         """Fit the members to all rows, where one subset was held out and there is time left."""
-        for member in self.members_:
-            took = schedule.took[member.name]
-            if schedule.limit is not None and 1.3 * took > schedule.left:
-                self.out_of_time_ = True
-                continue
-            try:
-                fits = self._fit_member(candidates[member.name], rows, labels, seed, None)
-            except KeyboardInterrupt:
-                self.out_of_time_ = True
-                return
-            assert fits is not None
-            member.fits = fits
+        try:
+            for member in self.members_:
+                if schedule.allows(member.name):
+                    fits = self._fits(member.model, rows, labels, seed, None)
+                    member.fits = fits or member.fits
+        except KeyboardInterrupt:
+            self.out_of_time_ = True
 
     def cutpoints_of(self, validation: Rows | None) -> NDArray[np.float64] | None:
         """Tuned on the curves of unseen rows."""
-        ranks, mixed, weight = self.__dict__.pop("_unseen")
-        if len(ranks) < _FEW_ROWS:
+        unseen = self.__dict__.pop("_unseen")  # which nobody needs after this
+        if unseen is None:
             return None
-        return tune_cutpoints(ranks, mixed, weight)
+        by_name = {member.name: member.weight for member in self.members_}
+        shares = np.array([by_name.get(name, 0.0) for name in unseen.names])
+        mixed = np.einsum("m,mnk->nk", shares, unseen.curves)
+        return tune_cutpoints(unseen.ranks, mixed, unseen.weight)
 
-    def _divisions(self, rows: Rows, validation: Rows | None, seed: int) -> list[tuple[Rows, Rows]]:
-        """Pairs of rows to fit and rows to judge by."""
+    def _divisions(
+        self, rows: Rows, validation: Rows | None, seed: int
+    ) -> list[tuple[Rows, Rows | None]]:
+        """Pairs of rows to fit and rows to judge by; None where nothing can be held out."""
         if validation is not None:
             return [(rows, validation)]
-        if len(rows) < _FEW_ROWS:
-            return [(rows, rows)]  # nothing can be held out, and equal weights are what comes out
+        if self.folds < 2:
+            raise ValueError(f"folds must be at least 2; got {self.folds}")
         generator = np.random.default_rng(seed)
         if len(rows) > _MANY_ROWS:
             share = min(_HELD_OUT, _MOST_HELD_OUT / len(rows))
             held = hold_out(rows.table, rows.ranks, share, groups=rows.groups, generator=generator)
             return [(rows.select(~held), rows.select(held))]
-        if self.folds < 2:
-            raise ValueError(f"folds must be at least 2; got {self.folds}")
-        count = min(self.folds, max(2, len(rows) // 4))
-        while True:
-            try:
-                number = assign_folds(rows.table, count, groups=rows.groups, generator=generator)
-                break
-            except ValueError:  # fewer groups or different rows than folds
-                if count == 2:
-                    return [(rows, rows)]
-                count -= 1
+        most = count_units(rows.table, rows.groups)
+        count = min(self.folds, max(2, len(rows) // 4), most)
+        if len(rows) < _FEW_ROWS or count < 2:
+            return [(rows, None)]
+        number = assign_folds(rows.table, count, groups=rows.groups, generator=generator)
         return [(rows.select(number != fold), rows.select(number == fold)) for fold in range(count)]
 
-    def _fit_member(
+    def _fits(
         self,
         model: CurveClassifier,
         rows: Rows,
@@ -296,9 +321,10 @@ class OrdinalBlend(CurveClassifier):
         """The mixture of the curves of all members."""
         logs = []
         for member in self.members_:
-            each = [_curve_of_table(fit, table) for fit in member.fits]
-            share = np.log(member.weight / len(each))
-            logs += [curve.log_probabilities.double().cpu() + share for curve in each]
+            share = np.log(member.weight / len(member.fits))
+            for fit in member.fits:
+                curves = list(fit.curves_of_rows(_seen_table(table, fit)))
+                logs.append(RankCurve.concatenate(curves).log_probabilities.double().cpu() + share)
         mixed = torch.logsumexp(torch.stack(logs), 0).clamp(min=_TINY)
         yield RankCurve(torch.log_softmax(mixed, -1))
 
@@ -353,7 +379,9 @@ class OrdinalBlend(CurveClassifier):
             weight = said["weight"]
             if type(weight) not in (int, float) or not 0 < weight <= 1:
                 raise ValueError("the weight of a member must be above 0 and at most 1")
-            member = Member(typed(said["name"], str, "name"), weight=float(weight))
+            member = Member(
+                typed(said["name"], str, "name"), model_class(kind)(), weight=float(weight)
+            )
             for number, own in enumerate(typed(said["fits"], list, "fits")):
                 prefix = f"{place}.{number}."
                 tensors = {
@@ -465,54 +493,6 @@ class AutoOrdinal(OrdinalBlend):
         return named
 
 
-@dataclass
-class _Schedule:
-    """Who may take how long."""
-
-    started: float
-    limit: float | None
-    verbose: int
-    took: dict[str, float] = field(default_factory=dict)
-    was_short: bool = False
-    interrupted: bool = False
-
-    @property
-    def left(self) -> float:
-        assert self.limit is not None
-        return self.limit - (time.monotonic() - self.started)
-
-    def allows(self, fold: int, folds: int) -> bool:
-        """Whether another fold of all members can be fitted in what is left."""
-        if self.limit is None or sum(self.took.values()) <= self.left:
-            return True
-        self.was_short = True
-        return False
-
-    def share(self, name: str, fold: int, folds: int, names: list[str]) -> float | None:
-        """The seconds that a fit may take, None for any; 0 for none."""
-        if self.limit is None:
-            return None
-        if fold:  # what it took the first time, and a little more
-            return max(1.5 * self.took.get(name, 0.0), 1.0)
-        # The last, slowest member gets what the others leave of this fold's share.
-        left = max(self.left, 0.0)
-        later = len(names) - names.index(name) - 1
-        spent = sum(self.took.values())
-        budget = (left + spent) / folds - spent
-        if later:
-            return max(budget / 2, 0.5)
-        if budget < 1.0 and self.took:
-            self.was_short = True
-            return 0.0
-        return max(budget, 1.0)
-
-    def note(self, name: str, seconds: float) -> None:
-        """Remember what a fit took."""
-        self.took[name] = seconds
-        if self.verbose:
-            print(f"{name}: {seconds:.1f} s", file=sys.stderr)
-
-
 # ---- rows and curves of members ------------------------------------------------------------------
 
 
@@ -531,60 +511,42 @@ def _seen_rows(rows: Rows, model: CurveClassifier) -> Rows | None:
     schema = _seen_schema(rows.schema, model)
     if schema is None or schema is rows.schema:
         return None if schema is None else rows
-    return Rows(schema, rows.table.plain(), rows.ranks, rows.weight, rows.groups)
+    return Rows(schema, _seen_table(rows.table, model), rows.ranks, rows.weight, rows.groups)
 
 
-def _curve(fit: CurveClassifier, rows: Rows) -> RankCurve:
-    return _curve_of_table(fit, rows.table)
+def _seen_table(table: RawTable, model: CurveClassifier) -> RawTable:
+    return table.plain() if MODELS[model.kind].tables_only else table
 
 
-def _curve_of_table(fit: CurveClassifier, table: RawTable) -> RankCurve:
-    seen = table.plain() if MODELS[fit.kind].tables_only else table
-    return RankCurve.concatenate(list(fit.curves_of_rows(seen)))
+def _probabilities(fit: CurveClassifier, table: RawTable) -> Probabilities:
+    return fit.raw_probabilities(_seen_table(table, fit))
 
 
-def _mixture(curves: list[RankCurve]) -> RankCurve:
+def _mixed(curves: list[Probabilities]) -> Probabilities:
     """The mean of curves of the same rows."""
-    if len(curves) == 1:
-        return curves[0]
-    logs = torch.stack([curve.log_probabilities.double().cpu() for curve in curves], -2)
-    return RankCurve(logs).mixture()
+    mean: Probabilities = np.mean(curves, axis=0)
+    return mean
 
 
-def _probabilities(curve: RankCurve) -> Probabilities:
-    probabilities: Probabilities = curve.probabilities.double().cpu().numpy()
-    return probabilities
-
-
-def _leaderboard(
-    members: list[Member],
-    stacked: Probabilities,
-    shares: NDArray[np.float64],
-    ranks: NDArray[np.int64],
-    weight: NDArray[np.float64] | None,
-) -> pd.DataFrame:
-    """The scores of every member, and of the blend, on rows that they had not seen."""
+def _leaderboard(members: list[Member], unseen: _Unseen | None) -> pd.DataFrame:
+    """Every member with its weight and its scores on rows that it had not seen, the best first."""
     rows = []
-    for member, probabilities in zip(members, stacked, strict=True):
-        rows.append([member.name, member.weight, member.seconds, len(member.fits), probabilities])
-    board = pd.DataFrame(
-        {
-            "member": [row[0] for row in rows],
-            "weight": [row[1] for row in rows],
-            "rps": [_rps(ranks, row[4], weight) for row in rows],
-            "mae": [_mae(ranks, row[4], weight) for row in rows],
-            "fits": [row[3] for row in rows],
-            "seconds": [round(row[2], 2) for row in rows],
-        }
-    )
-    ordered: pd.DataFrame = board.sort_values("rps", ignore_index=True)
-    return ordered
-
-
-def _rps(ranks: Any, probabilities: Probabilities, weight: Any) -> float:
-    return metrics.ranked_probability_score(ranks, probabilities, sample_weight=weight)
-
-
-def _mae(ranks: Any, probabilities: Probabilities, weight: Any) -> float:
-    median = RankCurve(torch.from_numpy(probabilities).log()).median().numpy()
-    return metrics.mae(ranks, median, sample_weight=weight)
+    for place, member in enumerate(members):
+        rps = mae = float("nan")
+        if unseen is not None:
+            curves, truth = unseen.curves[place], unseen.ranks
+            median = RankCurve(torch.from_numpy(curves).log()).median().numpy()
+            rps = metrics.ranked_probability_score(truth, curves, sample_weight=unseen.weight)
+            mae = metrics.mae(truth, median, sample_weight=unseen.weight)
+        rows.append(
+            {
+                "member": member.name,
+                "weight": member.weight,
+                "rps": rps,
+                "mae": mae,
+                "fits": len(member.fits),
+                "seconds": round(member.seconds, 2),
+            }
+        )
+    board: pd.DataFrame = pd.DataFrame(rows).sort_values("rps", ignore_index=True)
+    return board

@@ -13,9 +13,10 @@ from echelon.curve import RankCurve
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows
 from echelon.data.tables import RawTable, TableSchema
-from echelon.models.base import CurveClassifier, Decision
+from echelon.models.base import CurveClassifier
 from echelon.models.document import Described
 from echelon.models.features import require_table
+from echelon.models.predicting import Decision
 from echelon.models.trees import OrdinalTrees, TreeRows, TreeSettings, fit_trees
 
 _CHUNK = 65_536  # rows whose curves are computed at once

@@ -11,7 +11,8 @@ from sklearn.utils import check_random_state
 from echelon.curve import RankCurve
 from echelon.data.labels import Labels
 from echelon.data.splits import folds as assign_folds
-from echelon.models.base import CurveClassifier, require_same_length
+from echelon.models.base import CurveClassifier
+from echelon.models.predicting import require_same_length
 
 
 def cross_val_curve(

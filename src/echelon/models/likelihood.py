@@ -12,7 +12,7 @@ from echelon.curve import RankCurve
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows
 from echelon.data.tables import RawTable
-from echelon.models.base import CurveClassifier, Decision
+from echelon.models.base import CurveClassifier
 from echelon.models.cumulative import CumulativeFit, fit_cumulative
 from echelon.models.document import Described, typed
 from echelon.models.features import (
@@ -23,6 +23,7 @@ from echelon.models.features import (
     require_table,
 )
 from echelon.models.links import link_of
+from echelon.models.predicting import Decision
 
 _CHUNK = 65_536  # rows whose curves are computed at once
 _ABSENT = 0.5  # what a class without rows counts for, so that it keeps a probability
@@ -109,10 +110,6 @@ class CumulativeLinkModel(CurveClassifier):
             smoothing=0.0 if is_whole else _ABSENT,
         )
         self.encoder_, self.fitted_ = encoder, fitted
-
-    def fit_again(self, rows: Rows, labels: Labels, seed: int) -> None:
-        """Fit all rows: what was held out has tuned the cut-points and nothing else."""
-        self.fit_rows(rows, None, labels, seed)
 
     def curves_of_rows(self, table: RawTable) -> Iterator[RankCurve]:
         """The curves of rows by the link."""

@@ -22,9 +22,10 @@ from echelon.data.rows import Rows
 from echelon.data.tables import RawTable, TableSchema
 from echelon.evaluation import metrics
 from echelon.methods import method as make_method
-from echelon.models.base import CurveClassifier, Decision, check_decision
+from echelon.models.base import CurveClassifier
 from echelon.models.document import Described, require_scores, typed
 from echelon.models.features import read_places
+from echelon.models.predicting import Decision, check_decision
 from echelon.networks.assembly import Readers, make_network, read_schema
 from echelon.networks.network import OrdinalNetwork
 from echelon.networks.prediction import precomputed, predict_curve, worker_count

@@ -11,8 +11,9 @@ from echelon.curve import RankCurve
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows
 from echelon.data.tables import RawTable
-from echelon.models.base import CurveClassifier, Decision
+from echelon.models.base import CurveClassifier
 from echelon.models.features import Matrix, encoded, fit_encoder, require_table, with_gaps
+from echelon.models.predicting import Decision
 from echelon.models.schemes import SchemeFit, fit_scheme
 
 
@@ -91,10 +92,6 @@ class OrdinalReduction(CurveClassifier):
         )
         self.fitted_: SchemeFit = fitted
         self.scheme_, self.classifiers_ = fitted.scheme, fitted.classifiers
-
-    def fit_again(self, rows: Rows, labels: Labels, seed: int) -> None:
-        """Fit all rows: what was held out has tuned the cut-points and nothing else."""
-        self.fit_rows(rows, None, labels, seed)
 
     def _seeded(self, seed: int) -> Any:
         if self.estimator is None:

@@ -1,0 +1,336 @@
+"""What a fitted model does with rows: curves, labels, calibration and intervals.
+
+Everything here works on the curve, so it is the same for every model and every kind of input.
+"""
+
+import warnings
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from echelon.curve import DECISIONS, CalibrationMap, RankCurve
+from echelon.data.labels import Labels
+from echelon.data.tables import RawTable, TableSchema
+from echelon.evaluation import calibration as calibrating
+from echelon.evaluation import conformal
+from echelon.evaluation.arguments import as_weight
+from echelon.evaluation.conformal import ConformalRows
+from echelon.evaluation.cutpoints import fit_cutpoints
+
+Decision = str | ArrayLike | None
+OnUndefined = Literal["raise", "missing"]
+
+
+class CurvePredictor:
+    """The predicting half of a model: whoever fits gives `curves_of_rows` and what was learnt."""
+
+    decision: Decision
+    labels_: Labels
+    schema_: TableSchema
+    calibration_: CalibrationMap | None
+    cutpoints_: NDArray[np.float64] | None
+    conformal_: ConformalRows | None
+    calibration_summary_: dict[str, dict[str, float]] | None
+
+    def curves_of_rows(self, table: RawTable) -> Iterator[RankCurve]:
+        """The curves of rows, before any calibration, one chunk after the other."""
+        raise NotImplementedError
+
+    def default_decision(self) -> str:
+        """What decides where the parameter `decision` does not."""
+        return "median"
+
+    def farthest_column(self, table: RawTable, row: int) -> str | None:
+        """The column that may be why a row has no distribution, and what it holds."""
+        return None
+
+    # ---- curves and labels -------------------------------------------------------------------
+
+    def curve(self, X: Any) -> RankCurve:  # noqa: N803
+        """The whole distribution over ranks of each row."""
+        return RankCurve.concatenate(list(self._curves(X)))
+
+    def _curves(self, X: Any) -> Iterator[RankCurve]:  # noqa: N803
+        check_is_fitted(self, "labels_")
+        calibration = self.calibration_
+        for curve in self._raw_curves(X):
+            yield curve if calibration is None else curve.calibrated(calibration)
+
+    def _raw_curves(self, X: Any) -> Iterator[RankCurve]:  # noqa: N803
+        return self.curves_of_rows(self.schema_.read(X))
+
+    def raw_probabilities(self, table: RawTable) -> NDArray[np.float64]:
+        """P(y = k) of rows that were read, (n, K), before any calibration."""
+        curve = RankCurve.concatenate(list(self.curves_of_rows(table)))
+        return curve.probabilities.double().cpu().numpy()
+
+    def predict(
+        self,
+        X: Any,  # noqa: N803
+        decision: Decision = None,
+        *,
+        on_undefined: OnUndefined = "raise",
+    ) -> NDArray[Any]:
+        """The label of each row, (n,), by the model's decision or by another one.
+
+        Parameters
+        ----------
+        X
+            Rows, as for ``fit``.
+        decision : {"median", "mean", "mode", "kappa"} or array of shape (K, K), optional
+            Instead of the model's own.
+        on_undefined : {"raise", "missing"}
+            What becomes of a row for which the model gives no probabilities but NaN, as it may
+            where numbers are too large for it: an error that names the row, or the label None.
+        """
+        if on_undefined not in ("raise", "missing"):
+            raise ValueError(f"on_undefined must be 'raise' or 'missing'; got {on_undefined!r}")
+        labels: list[NDArray[Any]] = []
+        start = 0
+        for curve in self._curves(X):
+            if on_undefined == "raise":
+                self.refuse_undefined(curve, X, start)
+            labels.append(self.label(curve, decision))
+            start += len(labels[-1])
+        return np.concatenate(labels)
+
+    def refuse_undefined(
+        self,
+        curve: RankCurve,
+        X: Any,  # noqa: N803
+        start: int = 0,
+        first_row: int = 0,
+    ) -> None:
+        """Raise where a row has no distribution, and name it and the column that stands out in it.
+
+        Parameters
+        ----------
+        curve : RankCurve
+        X
+            Rows, of which those from `start` on belong to the curve.
+        start : int
+        first_row : int
+            What the first of the rows is called.
+        """
+        undefined = np.flatnonzero(~curve.is_defined.cpu().numpy())
+        if not len(undefined):
+            return
+        row = start + int(undefined[0])
+        column = self.farthest_column(self.schema_.read(X), row)
+        more = f", and {len(undefined) - 1} others" if len(undefined) > 1 else ""
+        raise ValueError(
+            f"row {first_row + row} cannot be predicted{more}: the model gives no "
+            f"probabilities for it, but NaN"
+            + (f"; look at its column {column}" if column else "")
+            + ". Leave the cell empty, or let such rows have no label: on_undefined='missing' in "
+            "Python, --on-broken skip on the command line"
+        )
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """P(y = k) of each row, (n, K), in the order of `classes_`."""
+        return self.curve(X).probabilities.double().cpu().numpy()
+
+    def predict_exceedance(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """P(y > k) of each row, (n, K-1), never rising along a row."""
+        return self.curve(X).exceedance.double().cpu().numpy()
+
+    def label(self, curve: RankCurve, decision: Decision = None) -> NDArray[Any]:
+        """The label that a decision picks from each curve, (n,); None for one that is undefined."""
+        ranks = curve.label(self.decision_rule(decision), missing=-1).cpu().numpy()
+        labels = self.labels_.from_ranks(ranks.clip(min=0))
+        if (ranks < 0).any():
+            labels = labels.astype(object)
+            labels[ranks < 0] = None
+        return labels
+
+    def decision_rule(self, decision: Decision = None) -> str | Tensor:
+        """What a decision is for the curve: its name, a matrix of costs, or cut-points.
+
+        Without one it is that of the parameter, or else of the recipe.
+        """
+        if decision is None:
+            decision = self.decision if self.decision is not None else self.default_decision()
+        if not isinstance(decision, str):
+            return torch.as_tensor(np.asarray(decision, dtype=np.float64))
+        if decision != "kappa":
+            return decision
+        if self.cutpoints_ is None:
+            raise ValueError(
+                "the decision 'kappa' needs cut-points, which are tuned on validation rows, and "
+                "this model was fitted without any; fit one that has some (in Python, with "
+                "validation_fraction above 0), or take another decision"
+            )
+        return torch.from_numpy(self.cutpoints_)
+
+    # ---- calibration -------------------------------------------------------------------------
+
+    def calibrate(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        kind: calibrating.Kind = "temperature",
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> Any:
+        """Mend the probabilities on rows that the model was not fitted on.
+
+        The map becomes part of the model: predictions, saved files and ONNX graphs apply it.
+        `calibration_summary_` has the scores before and after. Intervals must be made anew.
+
+        Parameters
+        ----------
+        X, y
+            Rows and labels, as for ``fit``.
+        kind : {"temperature", "isotonic"}
+            One number for all distributions; or an increasing map for each threshold, which can
+            mend more and needs more rows, some thousands.
+        sample_weight : array-like, shape (n,), optional
+        """
+        check_is_fitted(self, "labels_")
+        ranks = self._ranks(X, y)
+        probabilities = self.raw_probabilities(self.schema_.read(X))
+        fit = calibrating.fit_calibration(ranks, probabilities, kind, sample_weight=sample_weight)
+        summary = calibrating.calibration_summary(
+            ranks, probabilities, kind, sample_weight=sample_weight
+        )
+        mapped = calibrating.apply_calibration(probabilities, fit)
+        fields = (np.asarray(getattr(fit, name), np.float64) for name in CalibrationMap._fields)
+        # In one step, as others may be predicting with the model.
+        self.__dict__.update(
+            calibration_=CalibrationMap(*map(torch.from_numpy, fields)),
+            calibration_summary_=summary,
+            cutpoints_=tune_cutpoints(ranks, mapped, sample_weight),
+            conformal_=None,
+        )
+        return self
+
+    # ---- intervals ---------------------------------------------------------------------------
+
+    def conformalize(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> Any:
+        """Prepare :meth:`predict_interval` with rows that were used for nothing else.
+
+        Parameters
+        ----------
+        X, y
+            Rows and labels, as for ``fit``; some hundreds or more, drawn as those to be predicted.
+        sample_weight : array-like, shape (n,), optional
+            How many rows each stands for, where they were not drawn as those to be predicted.
+        """
+        check_is_fitted(self, "labels_")
+        ranks = self._ranks(X, y)
+        weight = np.ones(len(ranks))
+        if sample_weight is not None:
+            weight = as_weight(sample_weight, length=len(ranks))
+        scores = conformal.calibration_scores(ranks, self.predict_proba(X))
+        self.conformal_ = ConformalRows(scores, ranks, weight)
+        return self
+
+    def predict_interval(
+        self,
+        X: Any,  # noqa: N803
+        coverage: float = 0.9,
+        *,
+        per_class: bool = False,
+    ) -> NDArray[Any]:
+        """The lowest and the highest label of each row's interval, (n, 2).
+
+        Of many rows, at least the share `coverage` have their true label within it, if they are
+        drawn like those of :meth:`conformalize`.
+
+        Parameters
+        ----------
+        X
+            Rows.
+        coverage : float
+        per_class : bool
+            Hold the coverage within every true class, at the price of wider intervals.
+        """
+        check_is_fitted(self, "labels_")
+        curve = self.curve(X)
+        self.refuse_undefined(curve, X)
+        probabilities = curve.probabilities.double().cpu().numpy()
+        ranks = self.interval_ranks(probabilities, coverage, per_class=per_class)
+        ends = [self.labels_.from_ranks(ranks[:, side]) for side in (0, 1)]
+        return np.stack(ends, axis=1)
+
+    def interval_ranks(
+        self, probabilities: NDArray[np.float64], coverage: float, *, per_class: bool = False
+    ) -> NDArray[np.int64]:
+        """The intervals of probabilities (n, K) of this model, as ranks (n, 2)."""
+        conformal.require_coverage(coverage)
+        if self.conformal_ is None:
+            raise ValueError(
+                "intervals need rows that were used for nothing else: call conformalize(X, y) "
+                "first, or fit with `echelon fit --conformal 0.15`"
+            )
+        scores, ranks, weight = self.conformal_
+        num_classes = self.labels_.num_classes
+        counts = np.bincount(ranks, minlength=num_classes) if per_class else np.array([len(ranks)])
+        needed = conformal.required_rows(coverage)
+        if counts.min() < needed:
+            warnings.warn(
+                f"a coverage of {coverage} needs {needed} calibration rows"
+                f"{' of every class' if per_class else ''}; there are {counts.min()}, so intervals "
+                f"are as wide as that leaves them",
+                stacklevel=3,
+            )
+        if per_class:
+            limits = conformal.class_thresholds(
+                scores, ranks, coverage, num_classes, sample_weight=weight
+            )
+            return conformal.intervals(probabilities, limits)
+        limit = conformal.threshold(scores, coverage, sample_weight=weight)
+        return conformal.intervals(probabilities, limit)
+
+    def _ranks(self, X: Any, y: Any) -> NDArray[np.int64]:  # noqa: N803
+        ranks = self.labels_.to_ranks(y)
+        require_same_length(len(X), len(ranks), "y")
+        if len(ranks) == 0:
+            raise ValueError("there are no rows")
+        return ranks
+
+
+def tune_cutpoints(
+    ranks: NDArray[np.int64],
+    probabilities: NDArray[np.float64],
+    sample_weight: ArrayLike | None = None,
+) -> NDArray[np.float64]:
+    """Cut-points for the decision ``"kappa"`` from predictions of rows that were held out."""
+    num_classes = probabilities.shape[1]
+    expected = probabilities @ np.arange(num_classes)
+    return fit_cutpoints(ranks, expected, num_classes, smooth=True, sample_weight=sample_weight)
+
+
+def check_decision(decision: Decision, num_classes: int) -> None:
+    """Raise, before a long fit, for a decision that could not be taken after it."""
+    if decision is None:
+        return
+    if isinstance(decision, str):
+        known_names = (*DECISIONS, "kappa")
+        if decision not in known_names:
+            known = ", ".join(map(repr, known_names))
+            raise ValueError(
+                f"decision must be one of {known}, or a matrix of costs; got {decision!r}"
+            )
+        return
+    costs = torch.as_tensor(np.asarray(decision, dtype=np.float64))
+    RankCurve(torch.zeros(1, num_classes)).decide(costs)
+
+
+def require_same_length(rows: int, labels: int, name: str) -> None:
+    """Raise where a table and its labels do not belong together."""
+    if rows != labels:
+        raise ValueError(
+            f"X has {rows} rows and {name} {labels} labels: inconsistent numbers of samples"
+        )
