@@ -113,7 +113,8 @@ def tuned_kappa(
 
     The kappa of the rows that cut-points were tuned on is too good. Here every row is cut by
     cut-points of the other four fifths, and the interval is that of these labels (by the
-    derivatives of kappa for each row). None where there are too few rows to tell, or one class only.
+    derivatives of kappa for each row). None where there are too few rows
+    to tell, or one class only.
 
     Parameters
     ----------
