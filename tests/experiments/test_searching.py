@@ -5,7 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from echelon.experiments import Executor, Search, estimate_seconds, search_grid, table_task
+from echelon.experiments import (
+    Executor,
+    Search,
+    comparison_jobs,
+    estimate_seconds,
+    search_grid,
+    table_task,
+)
 from echelon.experiments.searching import choose, final_jobs, with_validation
 from echelon.runs import Run, RunConfig, read_runs
 
@@ -158,3 +165,8 @@ def test_values_of_wrong_types_are_refused_before_any_run(task, tmp_path, name, 
         with pytest.raises(ValueError, match=name.rpartition(".")[2]):
             attempt()
     assert not (tmp_path / "search").exists()
+
+
+def test_models_that_have_no_steps_take_their_limit_or_what_a_fit_takes(task) -> None:
+    jobs = comparison_jobs([task], ["boosting:rounds=5", "auto:time_limit=40"], 2, parameters={})
+    assert 80 < estimate_seconds(jobs) < 100
