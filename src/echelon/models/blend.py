@@ -4,8 +4,12 @@ Every member is fitted once for each fold, without the rows of the fold, and jud
 weights of the mixture minimise the ranked probability score of these curves, which no member has
 seen the truth of; the curve of a new row is the mixture of the curves of all fits. So nothing is
 fitted twice, and the members are means over the folds, which steadies them.
+
+Where rows are many, one subset is held out instead, and the members are fitted again, to all rows,
+as far as there is time.
 """
 
+import copy
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +24,7 @@ from sklearn.base import clone
 
 from echelon.curve import RankCurve
 from echelon.data.labels import Labels
-from echelon.data.rows import Rows
+from echelon.data.rows import Rows, divide
 from echelon.data.splits import count_units, hold_out
 from echelon.data.splits import folds as assign_folds
 from echelon.data.tables import RawTable, TableSchema
@@ -42,6 +46,7 @@ from echelon.processes import world_size
 _MANY_ROWS = 12_000  # above which one subset is held out instead of folds
 _HELD_OUT = 0.2
 _MOST_HELD_OUT = 20_000  # rows
+_FITS_OF_ALL = 2  # of each member, where one subset is held out: without it, and with all rows
 _LEAST = 1e-3  # weight, below which a member is left out
 _FEW_ROWS = 8  # below which nothing can be held out
 _PATIENT = 240.0  # seconds, from which on an ensemble of networks is tried on many rows, too
@@ -182,7 +187,9 @@ class OrdinalBlend(CurveClassifier):
             )
         candidates = self.candidates(rows, labels.num_classes)
         divisions = self._divisions(rows, validation, seed)
-        schedule = Schedule(self.time_limit, len(divisions))
+        # Of a single division the members are fitted again later, and until then not to all rows.
+        is_single = validation is None and len(divisions) == 1 and divisions[0][1] is not None
+        schedule = Schedule(self.time_limit, _FITS_OF_ALL if is_single else len(divisions))
         members = [Member(name, model) for name, model in candidates.items()]
         unseen: list[Rows] = []
         self.out_of_time_ = False
@@ -200,7 +207,10 @@ class OrdinalBlend(CurveClassifier):
                         break
                     if held is not None:
                         unseen.append(held)
-                    self._fit_fold(members, training, held, labels, seed + fold, schedule, announce)
+                    self._fit_fold(
+                        members, training, held, labels, seed + fold, schedule, announce,
+                        once=is_single,
+                    )  # fmt: skip
                     members = [member for member in members if len(member.curves) > fold]
             except KeyboardInterrupt:
                 if not any(member.curves for member in members):
@@ -217,7 +227,7 @@ class OrdinalBlend(CurveClassifier):
             del member.fits[done * self.n_models :], member.curves[done:]
         self._said = _Said.of(unseen[:done], members) if unseen else None
         self._weigh(members)
-        if validation is None and self._said is not None and len(divisions) == 1:
+        if is_single:
             self._fit_all_rows(rows, labels, seed, schedule)
         self.out_of_time_ = self.out_of_time_ or schedule.was_short
         for member in members:  # of the curves nothing but the mixture is needed from here on
@@ -232,6 +242,8 @@ class OrdinalBlend(CurveClassifier):
         seed: int,
         schedule: Schedule,
         announce: Callable[[Member], None],
+        *,
+        once: bool,
     ) -> None:
         """Fit the members that there is time for, and let them predict what they did not see."""
         judged = training if held is None else held
@@ -239,7 +251,9 @@ class OrdinalBlend(CurveClassifier):
             announce(member)
             limit = schedule.seconds(member.name, is_last=member is members[-1])
             begun = time.monotonic()
-            fits = None if limit == 0 else self._fits(member.model, training, labels, seed, limit)
+            fits = None
+            if limit != 0:
+                fits = self._fits(member.model, training, labels, seed, limit, once=once)
             if fits is None:
                 continue
             curves = _mixed([_probabilities(fit, judged.table) for fit in fits])
@@ -272,9 +286,12 @@ class OrdinalBlend(CurveClassifier):
         """Fit the members to all rows, where one subset was held out and there is time left."""
         try:
             for member in self.members_:
-                if schedule.allows(member.name):
-                    fits = self._fits(member.model, rows, labels, seed, None)
-                    member.fits = fits or member.fits
+                seen = _seen_rows(rows, member.model)
+                if seen is not None and schedule.allows(member.name):
+                    again = [copy.copy(fit) for fit in member.fits]
+                    for fit in again:
+                        fit.fit_again(seen, labels, seed)
+                    member.fits = again
         except KeyboardInterrupt:
             self.out_of_time_ = True
 
@@ -315,8 +332,13 @@ class OrdinalBlend(CurveClassifier):
         labels: Labels,
         seed: int,
         limit: float | None,
+        *,
+        once: bool,
     ) -> list[CurveClassifier] | None:
-        """Fits of one model, or None where the rows hold nothing that it reads."""
+        """Fits of one model, or None where the rows hold nothing that it reads.
+
+        With `once` they do not learn from the rows that they hold out themselves.
+        """
         seen = _seen_rows(rows, model)
         if seen is None:
             return None
@@ -325,7 +347,10 @@ class OrdinalBlend(CurveClassifier):
             fit = clone(model).set_params(classes=labels.classes.tolist())
             if limit is not None and "time_limit" in fit.get_params(deep=False):
                 fit.set_params(time_limit=limit / self.n_models)
-            fits.append(fit.fit_read(seen, None, labels, seed + 1000 * number))
+            training, held = seen, None
+            if once and fit.validation_fraction:
+                training, held = divide(seen, fit.validation_fraction, seed + 1000 * number)
+            fits.append(fit.fit_read(training, held, labels, seed + 1000 * number))
         return fits
 
     # ---- predicting --------------------------------------------------------------------------
@@ -493,16 +518,15 @@ class AutoOrdinal(OrdinalBlend):
             named["cumulative_link"] = model_class("cumulative_link")(ridge=1.0)
             named["boosting"] = model_class("boosting")()
         network = model_class("network")
-        # Every fold is a fit without some rows already, so that none is fitted twice.
-        once = {"refit": False}
-        if rows.table.is_plain:
-            is_patient = self.time_limit is None or self.time_limit >= _PATIENT
-            if len(rows) > _MANY_ROWS:
-                named["corn"] = network("corn", device=self.device, settings=once)
-            if len(rows) <= _MANY_ROWS or is_patient:
-                named["corn/tabm"] = network("corn", "tabm", device=self.device, settings=once)
-        else:
+        if not rows.table.is_plain:
             named["corn"] = network("corn", text=self.text, image=self.image, device=self.device)
+        elif len(rows) > _MANY_ROWS:
+            named["corn"] = network("corn", device=self.device)
+            if self.time_limit is None or self.time_limit >= _PATIENT:
+                named["corn/tabm"] = network("corn", "tabm", device=self.device)
+        else:  # every fold is a fit without some rows already, so that none is fitted twice
+            once = {"refit": False}
+            named["corn/tabm"] = network("corn", "tabm", device=self.device, settings=once)
         return named
 
 
