@@ -151,3 +151,17 @@ def test_the_kappa_of_a_blend_is_of_unseen_rows(data) -> None:
     real = metrics.quadratic_weighted_kappa(fresh.ranks, blend.predict(fresh.features))
     assert blend.kappa_.low < real < blend.kappa_.high
     assert blend.set_params(decision="median").fit(data.features, data.ranks).kappa_ is None
+
+
+def test_more_rows_than_the_limit_allows_are_not_fitted(data, monkeypatch) -> None:
+    monkeypatch.setattr("echelon.models.blend._ROWS_A_SECOND", {"cumulative_link": 40})
+    seen = []
+    original = CumulativeLinkModel.fit_rows
+
+    def noted(self, rows, *rest):
+        seen.append(len(rows))
+        original(self, rows, *rest)
+
+    monkeypatch.setattr(CumulativeLinkModel, "fit_rows", noted)
+    AutoOrdinal(time_limit=2, folds=2, random_state=0, device="cpu").fit(data.features, data.ranks)
+    assert set(seen) == {80}

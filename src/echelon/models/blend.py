@@ -50,6 +50,9 @@ _FITS_OF_ALL = 2  # of each member, where one subset is held out: without it, an
 _LEAST = 1e-3  # weight, below which a member is left out
 _FEW_ROWS = 8  # below which nothing can be held out
 _PATIENT = 240.0  # seconds, from which on an ensemble of networks is tried on many rows, too
+# Rows that a model can be fitted to for each second of a limit, with something to spare; more of
+# them are not read. (A network ends when its time does, whatever the number of rows.)
+_ROWS_A_SECOND = {"cumulative_link": 5000, "boosting": 2500}
 _TINY = np.log(np.finfo(np.float64).tiny)
 
 Probabilities = NDArray[np.float64]
@@ -176,6 +179,10 @@ class OrdinalBlend(CurveClassifier):
             named[name] = model
         return named
 
+    def most_rows(self, name: str) -> int | None:
+        """How many rows a member is fitted to; None for all."""
+        return None
+
     def fit_rows(self, rows: Rows, validation: Rows | None, labels: Labels, seed: int) -> None:
         """Fit every member in every fold, and weigh them by their curves of unseen rows."""
         from echelon.training.progress import fit_bar
@@ -253,7 +260,8 @@ class OrdinalBlend(CurveClassifier):
             begun = time.monotonic()
             fits = None
             if limit != 0:
-                fits = self._fits(member.model, training, labels, seed, limit, once=once)
+                some = _sample(training, self.most_rows(member.name), seed)
+                fits = self._fits(member.model, some, labels, seed, limit, once=once)
             if fits is None:
                 continue
             curves = _mixed([_probabilities(fit, judged.table) for fit in fits])
@@ -286,7 +294,9 @@ class OrdinalBlend(CurveClassifier):
         """Fit the members to all rows, where one subset was held out and there is time left."""
         try:
             for member in self.members_:
-                seen = _seen_rows(rows, member.model)
+                most = self.most_rows(member.name)
+                is_whole = most is None or most >= len(rows)
+                seen = _seen_rows(rows, member.model) if is_whole else None
                 if seen is not None and schedule.allows(member.name):
                     again = [copy.copy(fit) for fit in member.fits]
                     for fit in again:
@@ -529,8 +539,23 @@ class AutoOrdinal(OrdinalBlend):
             named["corn/tabm"] = network("corn", "tabm", device=self.device, settings=once)
         return named
 
+    def most_rows(self, name: str) -> int | None:
+        """As many as can be fitted within the limit."""
+        if self.time_limit is None or name not in _ROWS_A_SECOND:
+            return None
+        return int(_ROWS_A_SECOND[name] * max(self.time_limit, 1.0))
+
 
 # ---- rows and curves of members ------------------------------------------------------------------
+
+
+def _sample(rows: Rows, most: int | None, seed: int) -> Rows:
+    """All rows, or as many as that, drawn at random."""
+    if most is None or len(rows) <= most:
+        return rows
+    chosen = np.zeros(len(rows), dtype=bool)
+    chosen[np.random.default_rng(seed).choice(len(rows), most, replace=False)] = True
+    return rows.select(chosen)
 
 
 def _seen_schema(schema: TableSchema, model: CurveClassifier) -> TableSchema | None:
