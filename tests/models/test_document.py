@@ -14,7 +14,7 @@ from echelon import OrdinalClassifier
 from echelon.data import make_friedman
 from tests.forging import network_of, rewrite
 
-QUICK = {"max_epochs": 2, "random_state": 0, "device": "cpu"}
+QUICK = {"settings": {"max_epochs": 2}, "random_state": 0, "device": "cpu"}
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_own_networks_are_not_saved(tmp_path: Path) -> None:
         {"recipe": "no such recipe"},
         {"text": "kind"},
         {"settings": {"scaling": "nonsense"}},
-        {"max_epochs": object()},
+        {"settings": {"max_epochs": object()}},
     ],
 )
 def test_parameters_set_after_the_fit_do_not_change_what_is_saved(
