@@ -13,7 +13,7 @@ from echelon import OrdinalClassifier
 from echelon.evaluation import metrics, scorers
 from echelon.evaluation.metrics import METRICS
 from echelon.evaluation.scorers import neg_mae
-from tests.models.test_base import NAMES, rows
+from tests.models.test_predicting import NAMES, rows
 
 
 def test_there_is_a_scorer_for_every_metric_under_its_name() -> None:

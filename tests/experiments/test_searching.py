@@ -137,6 +137,8 @@ def test_the_estimate_grows_with_the_work(task) -> None:
             "grid.settings.learning_rate must be texts, finite numbers",
         ),
         ("[grid]\nrandom_state = [1]", "names 'random_state'"),
+        ("[grid]\nlearning_rate = [0.1]", "names 'learning_rate'.*write a dot: settings.learning"),
+        ("[grid.settings]", "names 'settings'"),
         (
             "[grid]\nsettings.batch_size = [1]\n[parameters]\nsettings = 3",
             "settings must be a table",
@@ -184,3 +186,20 @@ def test_values_of_wrong_types_are_refused_before_any_run(task, tmp_path, name, 
         with pytest.raises(ValueError, match=name.rpartition(".")[2]):
             attempt()
     assert not (tmp_path / "search").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[grid]\n"settings.patience" = [1, 2]\n"inputs.text.max_tokens" = [8]',
+        "[grid]\nsettings.patience = [1, 2]\ninputs.text.max_tokens = [8]",
+        "[grid.settings]\npatience = [1, 2]\n[grid.inputs.text]\nmax_tokens = [8]",
+    ],
+)
+def test_a_dot_may_stand_with_quotes_without_them_or_as_a_table(task, tmp_path, text) -> None:
+    (tmp_path / "grid.toml").write_text(text)
+    search = Search.read(tmp_path / "grid.toml")
+    assert search.grid == {"settings.patience": [1, 2], "inputs.text.max_tokens": [8]}
+    assert [one["settings"] for one in search.combinations(task)] == [
+        {"patience": 1}, {"patience": 2},
+    ]  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 import echelon
 from echelon import CumulativeLinkModel, OrdinalClassifier
 from echelon.data import make_friedman
-from tests.models.test_base import NAMES, rows
+from tests.models.test_predicting import NAMES, rows
 
 
 @pytest.fixture(scope="module")

@@ -49,6 +49,10 @@ def saved(model: OrdinalClassifier, tmp_path_factory) -> Path:
             "backbone must be one of",
         ),
         (lambda d, t: d["parameters"].update(method="__import__"), "method must be one of"),
+        (
+            lambda d, t: d["parameters"].update(max_epochs=3),
+            "a model of the kind 'network' has no parameter 'max_epochs'",
+        ),
         (lambda d, t: d.pop("schema"), "does not describe a model"),
         (lambda d, t: d.update(classes=["lo"]), "does not describe a model"),
         (lambda d, t: network_of(d).update(surprise=1), "does not describe a model"),

@@ -1,6 +1,7 @@
 """The estimator, as users of scikit-learn and pandas use it."""
 
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ import echelon
 from echelon import OrdinalClassifier
 from echelon.data import make_friedman
 from echelon.storage.bundle import read_bundle
+from echelon.training.recipes import SETTING_NAMES
 from tests.cases import THOROUGH
 from tests.weighting import rows, weighted_share
 
@@ -388,3 +390,29 @@ def test_a_setting_that_there_is_not_is_told_all_that_there_are() -> None:
     data = make_friedman(50, num_classes=3)
     with pytest.raises(ValueError, match=r"no setting 'surprise'; there are: max_epochs.*scaling"):
         model.fit(data.features, data.ranks)
+
+
+def test_the_parameters_are_few_and_the_docstring_says_what_all_of_them_are() -> None:
+    names = set(echelon.OrdinalClassifier().get_params())
+    assert len(names) <= 18
+    text = echelon.OrdinalClassifier.__doc__
+    listed = " ".join(line for line in text.splitlines() if re.match(r"    \w[\w, ]* : ", line))
+    assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", listed)] == []
+    assert [name for name in SETTING_NAMES if f"`{name}`" not in text] == []
+
+
+def test_a_parameter_among_the_settings_is_told_its_place() -> None:
+    data = make_friedman(50, num_classes=3)
+    model = echelon.OrdinalClassifier(settings={"method_options": {}})
+    with pytest.raises(ValueError, match="write method_options="):
+        model.fit(data.features, data.ranks)
+
+
+def test_the_threads_that_read_images_are_not_saved(tmp_path: Path) -> None:
+    """They belong to the machine, unlike what else is said of the inputs."""
+    data = make_friedman(60, num_classes=3)
+    inputs = {"image": {"workers": 3, "size": 8}}
+    model = echelon.OrdinalClassifier("ce", "linear", inputs=inputs, **QUICK)
+    model.fit(data.features, data.ranks).save(tmp_path / "m")
+    assert echelon.load(tmp_path / "m").inputs == {"image": {"size": 8}}
+    assert model.inputs == inputs

@@ -236,7 +236,7 @@ class OrdinalClassifier(CurveClassifier):
         """The network, and the settings of its training, for so many rows."""
         from echelon.training.recipes import make_settings, make_spec, require_settings
 
-        overrides = require_settings(self.settings)
+        overrides = require_settings(self.settings, self.get_params(deep=False))
         of_network = {
             "backbone_options": self.backbone_options,
             "method_options": self.method_options,

@@ -147,8 +147,12 @@ def require_recipe(recipe: str) -> None:
         raise ValueError(f"recipe must be one of {', '.join(map(repr, RECIPES))}; got {recipe!r}")
 
 
-def require_settings(given: Mapping[str, Any] | None) -> dict[str, Any]:
+def require_settings(
+    given: Mapping[str, Any] | None, parameters: Collection[str] = ()
+) -> dict[str, Any]:
     """What `settings=` says, as a dict; raise where it names what is no setting.
+
+    `parameters` are those of the model, which one may look for here.
 
     Examples
     --------
@@ -162,6 +166,12 @@ def require_settings(given: Mapping[str, Any] | None) -> dict[str, Any]:
             f"settings must be a mapping from name to value, such as {{'max_epochs': 10}}; got "
             f"{given!r}"
         )
+    for name in given:
+        if name in parameters:
+            raise ValueError(
+                f"settings must be of {', '.join(SETTING_NAMES)}; got {name!r}, which is a "
+                f"parameter of its own: write {name}=..., not settings={{{name!r}: ...}}"
+            )
     _require_names(given, SETTING_NAMES)
     return dict(given)
 
