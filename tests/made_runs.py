@@ -20,13 +20,14 @@ def write_made_runs(
     classes: list[str] | None = None,
     extra: dict[str, object] | None = None,
 ) -> Path:
-    """Runs of three methods, a baseline with coefficients and a floor, on the same rows."""
+    """Runs of three methods, a baseline with coefficients and members, and a floor."""
     data = make_friedman(rows, num_classes=num_classes, seed=11)
     true = data.bayes_probabilities
     generator = np.random.default_rng(0)
     _write(folder, data.ranks, "best possible", "floor", None, true, classes, extra)
     shares = np.tile(true.mean(axis=0), (rows, 1))
-    outcome = {"coefficients": {"V1": 0.5, "V2": -0.25}}
+    board = {"member": "trees <1>", "weight": 1.0, "rps": None, "mae": 0.61, "fits": 5}
+    outcome = {"coefficients": {"V1": 0.5, "V2": -0.25}, "leaderboard": [board]}
     _write(folder, data.ranks, "constant", "baseline", None, shares, classes, extra, outcome)
     for method, power in METHODS.items():
         for seed in range(seeds):

@@ -120,6 +120,25 @@ def test_a_class_may_be_named_na(folder: Path) -> None:
 # ---- models --------------------------------------------------------------------------------------
 
 
+def test_who_says_nothing_gets_a_blend_of_several_models(folder: Path) -> None:
+    table = pd.read_csv("table.csv").drop(columns="stars")
+    table.loc[::7, "kind"] = None
+    table.to_csv("messy.csv", index=False)
+    asked = "fit messy.csv --target grade --classes lo,mid,hi --time-limit 6 --decision kappa"
+    shown = json.loads(run(*asked.split(), "--device", "cpu", "--out", "m", "--json"))
+    assert shown["kind"] == "auto"
+    assert {row["member"] for row in shown["leaderboard"]} >= {"cumulative_link", "boosting"}
+    assert shown["kappa"]["low"] < shown["kappa"]["kappa"] < shown["kappa"]["high"]
+    run("predict", "m", "messy.csv", "--out", "p.csv")
+    assert set(pd.read_csv("p.csv")["prediction"]) == {"lo", "mid", "hi"}
+
+
+@pytest.mark.parametrize("option", ["--method=ce", "--backbone=linear"])
+def test_options_of_a_network_alone_make_it_one(folder: Path, option: str) -> None:
+    asked = ("fit", "table.csv", "--target", "stars", "--time-limit", "2", "--out", "m", "--json")
+    assert json.loads(run(*asked, option, "--device", "cpu"))["kind"] == "network"
+
+
 def test_a_model_that_is_no_network(folder: Path) -> None:
     arguments = ("--target", "stars", "--drop", "grade", "--weight", "weight", "--json")
     shown = run(

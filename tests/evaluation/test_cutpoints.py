@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echelon.evaluation.cutpoints import fit_cutpoints
+from echelon.evaluation.cutpoints import fit_cutpoints, tuned_kappa
 from echelon.evaluation.metrics import quadratic_weighted_kappa
 
 
@@ -81,3 +81,48 @@ def test_smooth_cutpoints_hold_on_other_rows() -> None:
     }
     assert scores["smooth"] > scores["free"]
     assert scores["smooth"] > scores["rounding"] + 0.005
+
+
+# ---- the kappa of tuned cut-points ---------------------------------------------------------------
+
+
+def draw(generator: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ranks 0..4 that the expected rank tells little about, so that tuning finds much noise."""
+    expected = generator.uniform(1, 3, size=n)
+    return (expected + 1.5 * generator.normal(size=n)).round().clip(0, 4), expected
+
+
+@pytest.mark.parametrize("n", [60, 300])
+def test_the_interval_counts_the_tuning(n: int) -> None:
+    """It holds the kappa on new rows as often as it says; that of the tuned rows is too high."""
+    generator = np.random.default_rng(0)
+    truth, means = draw(generator, 50_000)
+    inside, naive, honest = [], [], []
+    for _ in range(150):
+        ranks, expected = draw(generator, n)
+        cuts = fit_cutpoints(ranks, expected, 5, smooth=True)
+        real = quadratic_weighted_kappa(truth, labels(means, cuts))
+        found = tuned_kappa(ranks, expected, 5)
+        inside.append(found.low <= real <= found.high)
+        honest.append(found.kappa - real)
+        free = fit_cutpoints(ranks, expected, 5)
+        naive.append(
+            quadratic_weighted_kappa(ranks, labels(expected, free))
+            - quadratic_weighted_kappa(truth, labels(means, free))
+        )
+    share = np.mean(inside)
+    assert share > 0.95 - 3 * np.sqrt(0.95 * 0.05 / 150)
+    assert np.mean(honest) < 2 * np.std(honest) / np.sqrt(150)
+    assert np.mean(naive) > 4 * np.std(naive) / np.sqrt(150)
+
+
+def test_weights_of_tuned_kappa_are_weights() -> None:
+    ranks, expected = draw(np.random.default_rng(1), 200)
+    plain = tuned_kappa(ranks, expected, 5)
+    assert tuned_kappa(ranks, expected, 5, sample_weight=np.full(200, 7.0)) == pytest.approx(plain)
+    assert tuned_kappa(ranks, expected, 5, sample_weight=1 + ranks) != pytest.approx(plain)
+
+
+@pytest.mark.parametrize(("ranks", "expected"), [([0, 1], [0.2, 0.7]), ([1] * 40, [1.0] * 40)])
+def test_too_little_to_tell_is_no_kappa(ranks, expected) -> None:
+    assert tuned_kappa(ranks, expected, 3) is None

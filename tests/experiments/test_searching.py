@@ -5,7 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from echelon.experiments import Executor, Search, estimate_seconds, search_grid, table_task
+from echelon.experiments import (
+    Executor,
+    Search,
+    comparison_jobs,
+    estimate_seconds,
+    search_grid,
+    table_task,
+)
 from echelon.experiments.searching import choose, final_jobs, with_validation
 from echelon.runs import Run, RunConfig, read_runs
 
@@ -203,3 +210,8 @@ def test_a_dot_may_stand_with_quotes_without_them_or_as_a_table(task, tmp_path, 
     assert [one["settings"] for one in search.combinations(task)] == [
         {"patience": 1}, {"patience": 2},
     ]  # fmt: skip
+
+
+def test_models_that_have_no_steps_take_their_limit_or_what_a_fit_takes(task) -> None:
+    jobs = comparison_jobs([task], ["boosting:rounds=5", "auto:time_limit=40"], 2, parameters={})
+    assert 80 < estimate_seconds(jobs) < 100

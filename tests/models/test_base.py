@@ -15,7 +15,7 @@ DATA = make_friedman(300, num_classes=4, seed=0)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
-@pytest.mark.parametrize("moment", ["fit_rows", "cutpoints_of", "fit_again"])
+@pytest.mark.parametrize("moment", ["fit_rows", "unseen_predictions", "fit_again"])
 def test_a_fit_that_does_not_end_leaves_the_model_as_it_was(monkeypatch, moment, error) -> None:
     model = OrdinalBoosting(rounds=10, random_state=0).fit(DATA.features, DATA.ranks)
     model.calibrate(DATA.features, DATA.ranks)

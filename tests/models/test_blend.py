@@ -134,3 +134,20 @@ def test_texts_beside_a_table(tmp_path) -> None:
 def test_a_blend_without_models_says_what_it_needs(data) -> None:
     with pytest.raises(ValueError, match="a blend needs models"):
         OrdinalBlend().fit(data.features, data.ranks)
+
+
+def test_several_processes_do_not_fit_one_blend(data, monkeypatch) -> None:
+    monkeypatch.setenv(
+        "WORLD_SIZE", "2"
+    )  # their clocks would disagree, and one would wait for ever
+    with pytest.raises(ValueError, match="fitted in one process, and this is one of 2"):
+        OrdinalBlend([QUICK]).fit(data.features, data.ranks)
+
+
+def test_the_kappa_of_a_blend_is_of_unseen_rows(data) -> None:
+    blend = OrdinalBlend([CumulativeLinkModel()], folds=3, decision="kappa", random_state=0)
+    blend.fit(data.features, data.ranks)
+    fresh = make_friedman(20_000, num_classes=4, seed=2)
+    real = metrics.quadratic_weighted_kappa(fresh.ranks, blend.predict(fresh.features))
+    assert blend.kappa_.low < real < blend.kappa_.high
+    assert blend.set_params(decision="median").fit(data.features, data.ranks).kappa_ is None

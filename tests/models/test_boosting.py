@@ -112,3 +112,23 @@ def _with_a_leaf_of_nan(document, tensors) -> None:
     (name,) = (key for key, value in trees.items() if "leaf_value=" in str(value))
     before, _, after = trees[name].partition("leaf_value=")
     trees[name] = f"{before}leaf_value=nan {after.partition(' ')[2]}"
+
+
+def test_a_time_limit_covers_the_second_growing_too(monkeypatch) -> None:
+    frame, truth = rows()
+    model = OrdinalBoosting(rounds=20, classes=sorted(set(truth)), random_state=0, time_limit=1000)
+    whole = model.fit(frame, truth).trees_.text
+
+    class Slow:
+        """A clock by which everything takes minutes."""
+
+        now = 0.0
+
+        def monotonic(self) -> float:
+            self.now += 300
+            return self.now
+
+    monkeypatch.setattr("echelon.models.boosting.time", Slow())
+    short = model.set_params(time_limit=500).fit(frame, truth)
+    assert short.trees_.text != whole  # of the training rows alone
+    assert model.set_params(time_limit=None).fit(frame, truth).trees_.text == whole

@@ -51,3 +51,13 @@ def test_what_cannot_be_done_is_left_out_and_said(clock) -> None:
 
 def test_the_only_model_is_always_begun(clock) -> None:
     assert Schedule(0.01, folds=5).seconds("network", is_last=True) == 1.0
+
+
+def test_what_is_probably_left(clock) -> None:
+    schedule = Schedule(60.0, folds=5)
+    assert schedule.expected(5) == 60  # nothing is known but the limit
+    clock[0] += 3
+    schedule.took["boosting"] = 3.0
+    assert schedule.expected(4) == 12
+    assert schedule.expected(40) == 57
+    assert Schedule(None, folds=5).expected(5) == float("inf")

@@ -275,3 +275,11 @@ def test_rebuilt_trees_give_the_same_bits(saved):
 def test_damaged_descriptions_are_refused(saved, change):
     with pytest.raises(ValueError, match="damaged"):
         OrdinalTrees.rebuild(saved.describe() | change)
+
+
+def test_any_number_of_threads_grows_the_same_trees(monkeypatch) -> None:
+    """So that it may be tried which is quickest."""
+    monkeypatch.setattr("echelon.models.trees._WORTH_A_TRIAL", 1)
+    rows = friedman(400, 5, 0)
+    one, several = (fit_trees(rows, 5, threads=threads).text for threads in (1, 3))
+    assert one == several

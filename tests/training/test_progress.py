@@ -4,7 +4,7 @@ import pytest
 
 from echelon import OrdinalClassifier
 from echelon.data import make_friedman
-from echelon.training.progress import epoch_bar, run_bar
+from echelon.training.progress import epoch_bar, fit_bar, run_bar
 
 QUICK = {"settings": {"max_epochs": 3}, "random_state": 0, "device": "cpu"}
 
@@ -27,8 +27,9 @@ def test_progress_goes_to_standard_error(data, capsys) -> None:
 def test_nothing_is_shown_unasked(capsys) -> None:
     with epoch_bar("fit", 3, shown=False) as report:
         assert report is None
-    with run_bar(3, shown=False) as report:
-        assert report is None
+    for bar in (run_bar, fit_bar):
+        with bar(3, shown=False) as report:
+            assert report is None
     assert capsys.readouterr() == ("", "")
 
 
@@ -48,3 +49,13 @@ def test_a_file_keeps_no_bar_over_runs(capsys) -> None:
         report("one", True)
         report("two", False)
     assert capsys.readouterr() == ("", "")
+
+
+def test_several_fits_count_down(capsys, monkeypatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # a terminal, for rich
+    with fit_bar(2, shown=True) as report:
+        report(0, "boosting, fold 1", float("inf"))
+        report(1, "boosting, fold 2", 75.4)
+    shown = capsys.readouterr().err
+    assert "boosting, fold 2" in shown
+    assert "0:01:15 left" in shown

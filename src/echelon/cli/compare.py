@@ -53,7 +53,7 @@ def compare(
             "method may name its backbone, as in corn/tabm, and options stand after colons, as in "
             "sord:temperature=2."
         ),
-    ] = "ce,ornn,coral,corn",
+    ] = "ce,ornn,coral,corn,auto",
     seeds: Seeds = 5,
     splits: Annotated[
         int,

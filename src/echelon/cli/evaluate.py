@@ -71,7 +71,7 @@ def evaluate(
         arrays |= row_cells(frame, fitted.text_column, fitted.image_column)
         if fitted.conformal_ is not None:
             arrays["conformal_scores"] = fitted.conformal_.scores
-        write_run(out, Run(config, fitted.history_, scores, arrays))
+        write_run(out, Run(config, fitted.history_, scores, arrays, outcome=fitted.outcome()))
     if as_json:
         print(json.dumps({"rows": len(frame), "skipped": skipped, "metrics": scores}))
         return

@@ -36,9 +36,10 @@ from echelon.cli.reading import (
     split_names,
 )
 from echelon.cli.writing import refuse_inputs, require_model_file, save_model
-from echelon.processes import is_first_process
+from echelon.processes import is_first_process, is_launched
 
-DEFAULT_MODEL = "network"
+# What is fitted where no model is named: the first that has all the options that were given.
+DEFAULT_MODELS = ("auto", "network")
 _CALIBRATION_SHARE = 0.1
 
 
@@ -53,13 +54,22 @@ def fit(
     ] = None,
     group: Group = None,
     model: Annotated[
-        str,
+        str | None,
         typer.Option(
             callback=model_to_fit,
+            show_default="auto",
             help="The model to fit, a name that `echelon methods` lists. Options of its own stand "
-            "after colons, as in cumulative_link:link=probit.",
+            "after colons, as in cumulative_link:link=probit. Where only options of networks are "
+            "given, as --method or --backbone, it is a network.",
         ),
-    ] = DEFAULT_MODEL,
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            show_default="60 for auto",
+            help="The seconds that the fit may take, of the models auto and network.",
+        ),
+    ] = None,
     method: Annotated[
         str | None,
         typer.Option(
@@ -102,6 +112,9 @@ def fit(
 ) -> None:
     """Fit a model on a table, with texts and images in it or without.
 
+    The model `auto` fits several models within --time-limit and blends them by how well they
+    predict rows they have not seen; Ctrl-C ends it with what there is by then.
+
     The model `network` reads texts, images and the other columns with a network each: --backbone
     names one, the others are mlp, lstm and resnet.
 
@@ -142,6 +155,7 @@ def fit(
             "--decision": ("decision", read_decision(decision)),
             "--class-weight": ("class_weight", class_weight),
             "--max-epochs": ("settings.max_epochs", max_epochs),
+            "--time-limit": ("time_limit", time_limit),
             "--resume": ("checkpoint_dir", checkpoints if resume else None),
             "--device": ("device", device),
             # Each of the processes has a device, so it is a matter of the same parameter.
@@ -171,25 +185,37 @@ def fit(
             "skipped": rows.skipped,
             "classes": fitted.classes_.tolist(),
             "best_epoch": fitted.outcome().get("best_epoch"),
+            "leaderboard": fitted.outcome().get("leaderboard"),
+            "out_of_time": fitted.outcome().get("out_of_time", False),
             "history": fitted.history_,
             "held_out": {name: len(some) for name, some in held.items()},
             "calibration": fitted.calibration_summary_,
+            "kappa": None if fitted.kappa_ is None else fitted.kappa_._asdict(),
         },
         as_json,
     )
 
 
-def _make_model(spec: str, options: Mapping[str, tuple[str, Any]], **parameters: Any) -> Any:
+def _make_model(spec: str | None, options: Mapping[str, tuple[str, Any]], **parameters: Any) -> Any:
     """The unfitted model of a name, with the options that were given; it must have them all.
 
     `options` has the name of a parameter and its value for each option; None is one not given. A
     dot goes into a parameter that is a mapping.
     """
     from echelon.experiments.contestants import contestant_parameters, make_model, with_values
-    from echelon.models.table import model_class
 
+    if spec is None:
+        wanted = {
+            parameter.partition(".")[0]
+            for parameter, value in options.values()
+            if value is not None
+        }
+        *others, last = DEFAULT_MODELS
+        if is_launched():  # several processes fit one network, and nothing else
+            others = []
+        spec = next((name for name in others if wanted <= _parameters(name)), last)
     name = spec.partition(":")[0]
-    known = model_class(name)().get_params(deep=False)
+    known = _parameters(name)
     for option, (parameter, value) in options.items():
         if value is not None and parameter.partition(".")[0] not in known:
             taken = [other for other, (own, _) in options.items() if own.partition(".")[0] in known]
@@ -201,19 +227,33 @@ def _make_model(spec: str, options: Mapping[str, tuple[str, Any]], **parameters:
     return make_model({**with_values(contestant_parameters(spec, {}), given), **parameters})
 
 
+def _parameters(name: str) -> set[str]:
+    """The parameters of a model by its name."""
+    from echelon.models.table import model_class
+
+    return set(model_class(name)().get_params(deep=False))
+
+
 def _show(summary: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps(summary))
         return
     print(
-        f"wrote {summary['model']}: {summary['rows']:,} rows, classes {plain(summary['classes'])}"
+        f"wrote {summary['model']}: {summary['kind']}, {summary['rows']:,} rows, classes "
+        f"{plain(summary['classes'])}"
     )
+    if summary["out_of_time"]:
+        print("  the time limit decided which fits were made: --time-limit gives more, or less")
     if summary["skipped"]:
         print(f"  {summary['skipped']:,} rows left out, as their images cannot be read")
     if summary["calibration"] is not None:
         before, after = (summary["calibration"][when] for when in ("before", "after"))
         for name, value in before.items():
             print(f"  {name} before calibration {value:.4f}, after {after[name]:.4f}")
+    if summary["kappa"] is not None:
+        print(
+            "  kappa {kappa:.3f} on unseen rows, {low:.3f} to {high:.3f}".format(**summary["kappa"])
+        )
     if "conformal" in summary["held_out"]:
         print(f"  {summary['held_out']['conformal']:,} rows kept for prediction intervals")
 

@@ -89,8 +89,10 @@ def known_treatment(on_broken: str) -> str:
     return on_broken
 
 
-def model_to_fit(spec: str) -> str:
+def model_to_fit(spec: str | None) -> str | None:
     """The name of a model that can be saved, with its options after colons."""
+    if spec is None:
+        return None
     name = spec.partition(":")[0]
     saved = ", ".join(row.name for row in MODELS.values() if row.saves)
     if name not in MODELS:

@@ -5,7 +5,7 @@ import itertools
 import math
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from echelon.evaluation import metrics
 from echelon.experiments.contestants import (
     check_contestants,
     contestant_parameters,
+    make_model,
     with_values,
 )
 from echelon.experiments.execute import Executor, Report, RunsFailed
@@ -36,6 +37,7 @@ from echelon.runs import Run
 _OF_THE_RUN = ("method", "classes", "random_state", "checkpoint_dir", "verbose")  # set by each run
 _PROBES = 24
 _PROBE_STEPS = 12
+_PROBE_ROWS = 2000
 
 
 @dataclass(frozen=True)
@@ -334,25 +336,47 @@ def estimate_seconds(jobs: Sequence[Job]) -> float:
 
     The time of a step depends most on the batch size: up to 24 jobs, spread evenly over the batch
     sizes, are started for a few steps each, and the others are taken to be like those of their
-    size.
+    size. A model that is not trained in steps takes what its limit allows, or what a fit to some
+    of the rows takes for each of them.
     """
     sizes: dict[int, list[tuple[Job, int]]] = {}
     known = check_settings(jobs)
+    total = 0.0
+    fits: dict[Hashable, float] = {}
     for one in jobs:
         if one.config.role != "method":
             continue
-        settings = known[settings_key(one)]
+        if (key := settings_key(one)) not in known:
+            if key not in fits:
+                fits[key] = _fit_seconds(one)
+            total += fits[key]
+            continue
+        settings = known[key]
         steps = max(1, len(one.task.ranks) // settings.batch_size) * settings.max_epochs
         sizes.setdefault(settings.batch_size, []).append((one, steps))
     each = max(1, _PROBES // max(1, len(sizes)))
     if sizes:
         _step_seconds(next(iter(sizes.values()))[0][0], next(iter(sizes)))  # imports, first touches
-    total = 0.0
     for batch_size, own in sizes.items():
         places = np.unique(np.linspace(0, len(own) - 1, min(each, len(own))).round().astype(int))
         step = float(np.mean([_step_seconds(own[i][0], batch_size) for i in places]))
         total += step * sum(steps for _, steps in own)
     return total
+
+
+def _fit_seconds(one: Job) -> float:
+    """Of a model that is not trained in steps."""
+    task = one.task
+    rows = min(len(task.ranks), _PROBE_ROWS)
+    labels = task.labels.from_ranks(task.ranks[:rows])
+    model = make_model(one.config.parameters, classes=task.labels.classes.tolist(), random_state=0)
+    limit = model.get_params(deep=False).get("time_limit")
+    if limit is not None:
+        return float(limit)
+    with using_threads(one.config.threads):
+        start = time.perf_counter()
+        model.fit(task.features.iloc[:rows], labels)
+        return (time.perf_counter() - start) * len(task.ranks) / rows
 
 
 def _step_seconds(one: Job, batch_size: int) -> float:
@@ -375,5 +399,5 @@ def _step_seconds(one: Job, batch_size: int) -> float:
     return max(taken[1] - taken[0], 1e-9) / (2 * max(1, rows // batch_size))
 
 
-def _estimator(one: Job, chosen: Mapping[str, Any]) -> OrdinalClassifier:
-    return OrdinalClassifier(**with_values(one.config.parameters, {**chosen, "random_state": 0}))
+def _estimator(one: Job, chosen: Mapping[str, Any]) -> Any:
+    return make_model(with_values(one.config.parameters, {**chosen, "random_state": 0}))

@@ -27,9 +27,9 @@ from echelon.evaluation.arguments import as_weight
 from echelon.models.document import Described, write_model
 from echelon.models.predicting import (
     CurvePredictor,
+    Unseen,
     check_decision,
     require_same_length,
-    tune_cutpoints,
 )
 from echelon.models.table import MODELS
 
@@ -50,6 +50,9 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
         The labels in rank order.
     cutpoints_ : array, shape (K-1,), or None
         Where the decision "kappa" cuts the expected rank.
+    kappa_ : TunedKappa or None
+        The kappa that these cut-points have on rows they were not tuned on, with its interval, of
+        a model that was fitted with the decision "kappa".
     calibration_ : CalibrationMap or None
         What mends the probabilities, after :meth:`calibrate`.
     history_ : list of dict
@@ -192,25 +195,25 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
         given = self._given_parameters()
         self.history_: list[dict[str, float]] = []
         self.fit_rows(training, held, labels, seed)
-        cutpoints = self.cutpoints_of(held)
+        unseen = self.unseen_predictions(held)
         if validation is None and held is not None:
             self.fit_again(rows, labels, seed)
         self.labels_, self.skipped_ = labels, {}
         self.columns_ = summarise_columns(rows.schema, rows.table)
         self.num_rows_: int | None = len(rows)
-        self.cutpoints_, self.conformal_ = cutpoints, None
+        self.cutpoints_ = None if unseen is None else unseen.cutpoints()
+        self.kappa_ = None if unseen is None else unseen.kappa_for(self.decision)
+        self.conformal_ = None
         self.calibration_, self.calibration_summary_ = None, None
         self.fitted_parameters_ = given
         self.take_schema(rows.schema)
         return self
 
-    def cutpoints_of(self, validation: Rows | None) -> NDArray[np.float64] | None:
-        """Where the decision "kappa" cuts, tuned on rows that the fit did not see."""
+    def unseen_predictions(self, validation: Rows | None) -> Unseen | None:
+        """What the model says of rows that its fit did not see; None where there are none."""
         if validation is None:
             return None
-        return tune_cutpoints(
-            validation.ranks, self.raw_probabilities(validation.table), validation.weight
-        )
+        return Unseen(validation.ranks, self.raw_probabilities(validation.table), validation.weight)
 
     def check_decision(self) -> None:
         """Raise for a decision that this fitted model could not take."""

@@ -4,11 +4,15 @@ Every member is fitted once for each fold, without the rows of the fold, and jud
 weights of the mixture minimise the ranked probability score of these curves, which no member has
 seen the truth of; the curve of a new row is the mixture of the curves of all fits. So nothing is
 fitted twice, and the members are means over the folds, which steadies them.
+
+Where rows are many, one subset is held out instead, and the members are fitted again, to all rows,
+as far as there is time.
 """
 
+import copy
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -20,7 +24,7 @@ from sklearn.base import clone
 
 from echelon.curve import RankCurve
 from echelon.data.labels import Labels
-from echelon.data.rows import Rows
+from echelon.data.rows import Rows, divide
 from echelon.data.splits import count_units, hold_out
 from echelon.data.splits import folds as assign_folds
 from echelon.data.tables import RawTable, TableSchema
@@ -34,13 +38,15 @@ from echelon.models.document import (
     typed,
 )
 from echelon.models.mixing import Score, mixture_weights
-from echelon.models.predicting import Decision, tune_cutpoints
+from echelon.models.predicting import Decision, Unseen
 from echelon.models.schedule import Schedule
 from echelon.models.table import MODELS, model_class
+from echelon.processes import world_size
 
 _MANY_ROWS = 12_000  # above which one subset is held out instead of folds
 _HELD_OUT = 0.2
 _MOST_HELD_OUT = 20_000  # rows
+_FITS_OF_ALL = 2  # of each member, where one subset is held out: without it, and with all rows
 _LEAST = 1e-3  # weight, below which a member is left out
 _FEW_ROWS = 8  # below which nothing can be held out
 _PATIENT = 240.0  # seconds, from which on an ensemble of networks is tried on many rows, too
@@ -64,7 +70,7 @@ class Member:
     curves: list[Probabilities] = field(default_factory=list, repr=False)
 
 
-class _Unseen(NamedTuple):
+class _Said(NamedTuple):
     """What all members said of rows that they had not seen, (members, n, K), and the truth."""
 
     names: list[str]
@@ -73,7 +79,7 @@ class _Unseen(NamedTuple):
     weight: NDArray[np.float64] | None
 
     @classmethod
-    def of(cls, folds: list[Rows], members: list[Member]) -> "_Unseen":
+    def of(cls, folds: list[Rows], members: list[Member]) -> "_Said":
         weights = [np.ones(len(rows)) if rows.weight is None else rows.weight for rows in folds]
         weight = np.concatenate(weights)
         return cls(
@@ -172,24 +178,44 @@ class OrdinalBlend(CurveClassifier):
 
     def fit_rows(self, rows: Rows, validation: Rows | None, labels: Labels, seed: int) -> None:
         """Fit every member in every fold, and weigh them by their curves of unseen rows."""
+        from echelon.training.progress import fit_bar
+
+        if world_size() > 1:
+            raise ValueError(
+                f"{type(self).__name__} is fitted in one process, and this is one of "
+                f"{world_size()}: start it alone, or fit a network"
+            )
         candidates = self.candidates(rows, labels.num_classes)
         divisions = self._divisions(rows, validation, seed)
-        schedule = Schedule(self.time_limit, len(divisions))
+        # Of a single division the members are fitted again later, and until then not to all rows.
+        is_single = validation is None and len(divisions) == 1 and divisions[0][1] is not None
+        schedule = Schedule(self.time_limit, _FITS_OF_ALL if is_single else len(divisions))
         members = [Member(name, model) for name, model in candidates.items()]
         unseen: list[Rows] = []
         self.out_of_time_ = False
-        try:
-            for fold, (training, held) in enumerate(divisions):
-                if fold and not schedule.allows_fold():
-                    break
-                if held is not None:
-                    unseen.append(held)
-                self._fit_fold(members, training, held, labels, seed + fold, schedule)
-                members = [member for member in members if len(member.curves) > fold]
-        except KeyboardInterrupt:
-            if not any(member.curves for member in members):
-                raise
-            self.out_of_time_ = True
+        with fit_bar(len(divisions) * len(members), shown=bool(self.verbose)) as report:
+
+            def announce(member: Member) -> None:
+                if report is not None:
+                    done = sum(len(each.curves) for each in members)
+                    left = schedule.expected(len(divisions) - done / len(members))
+                    report(done, f"{member.name}, fold {len(member.curves) + 1}", left)
+
+            try:
+                for fold, (training, held) in enumerate(divisions):
+                    if fold and not schedule.allows_fold():
+                        break
+                    if held is not None:
+                        unseen.append(held)
+                    self._fit_fold(
+                        members, training, held, labels, seed + fold, schedule, announce,
+                        once=is_single,
+                    )  # fmt: skip
+                    members = [member for member in members if len(member.curves) > fold]
+            except KeyboardInterrupt:
+                if not any(member.curves for member in members):
+                    raise
+                self.out_of_time_ = True
         # An interruption may have come between two members, and a fold counts for all or for none.
         done = min((len(member.curves) for member in members if member.curves), default=0)
         members = [member for member in members if len(member.curves) >= done > 0]
@@ -199,9 +225,9 @@ class OrdinalBlend(CurveClassifier):
             )
         for member in members:
             del member.fits[done * self.n_models :], member.curves[done:]
-        self._unseen = _Unseen.of(unseen[:done], members) if unseen else None
+        self._said = _Said.of(unseen[:done], members) if unseen else None
         self._weigh(members)
-        if validation is None and self._unseen is not None and len(divisions) == 1:
+        if is_single:
             self._fit_all_rows(rows, labels, seed, schedule)
         self.out_of_time_ = self.out_of_time_ or schedule.was_short
         for member in members:  # of the curves nothing but the mixture is needed from here on
@@ -215,39 +241,40 @@ class OrdinalBlend(CurveClassifier):
         labels: Labels,
         seed: int,
         schedule: Schedule,
+        announce: Callable[[Member], None],
+        *,
+        once: bool,
     ) -> None:
         """Fit the members that there is time for, and let them predict what they did not see."""
+        judged = training if held is None else held
         for member in members:
+            announce(member)
             limit = schedule.seconds(member.name, is_last=member is members[-1])
-            if limit == 0:
-                continue
             begun = time.monotonic()
-            fits = self._fits(member.model, training, labels, seed, limit)
+            fits = None
+            if limit != 0:
+                fits = self._fits(member.model, training, labels, seed, limit, once=once)
             if fits is None:
                 continue
-            judged = training if held is None else held
             curves = _mixed([_probabilities(fit, judged.table) for fit in fits])
-            seconds = time.monotonic() - begun
+            schedule.took[member.name] = time.monotonic() - begun
             member.fits += fits
             member.curves.append(curves)
-            member.seconds += seconds
-            schedule.took[member.name] = seconds
-            if self.verbose:
-                print(f"{member.name}: {seconds:.1f} s", file=sys.stderr)
+            member.seconds += schedule.took[member.name]
 
     def _weigh(self, members: list[Member]) -> None:
         """Give each member its weight, and keep those that have one."""
         shares = np.full(len(members), 1 / len(members))
-        if self._unseen is not None:
+        if self._said is not None:
             shares = mixture_weights(
-                self._unseen.curves,
-                self._unseen.ranks,
-                weight=self._unseen.weight,
+                self._said.curves,
+                self._said.ranks,
+                weight=self._said.weight,
                 score=self.score,
             )
         for member, share in zip(members, shares, strict=True):
             member.weight = float(share)
-        self.leaderboard_ = _leaderboard(members, self._unseen)
+        self.leaderboard_ = _leaderboard(members, self._said)
         self.members_ = [member for member in members if member.weight >= _LEAST]
         total = sum(member.weight for member in self.members_)
         for member in self.members_:
@@ -259,21 +286,23 @@ class OrdinalBlend(CurveClassifier):
         """Fit the members to all rows, where one subset was held out and there is time left."""
         try:
             for member in self.members_:
-                if schedule.allows(member.name):
-                    fits = self._fits(member.model, rows, labels, seed, None)
-                    member.fits = fits or member.fits
+                seen = _seen_rows(rows, member.model)
+                if seen is not None and schedule.allows(member.name):
+                    again = [copy.copy(fit) for fit in member.fits]
+                    for fit in again:
+                        fit.fit_again(seen, labels, seed)
+                    member.fits = again
         except KeyboardInterrupt:
             self.out_of_time_ = True
 
-    def cutpoints_of(self, validation: Rows | None) -> NDArray[np.float64] | None:
-        """Tuned on the curves of unseen rows."""
-        unseen = self.__dict__.pop("_unseen")  # which nobody needs after this
-        if unseen is None:
+    def unseen_predictions(self, validation: Rows | None) -> Unseen | None:
+        """The mixture of what the members said of rows that they had not seen."""
+        said = self.__dict__.pop("_said")  # which nobody needs after this
+        if said is None:
             return None
         by_name = {member.name: member.weight for member in self.members_}
-        shares = np.array([by_name.get(name, 0.0) for name in unseen.names])
-        mixed = np.einsum("m,mnk->nk", shares, unseen.curves)
-        return tune_cutpoints(unseen.ranks, mixed, unseen.weight)
+        shares = np.array([by_name.get(name, 0.0) for name in said.names])
+        return Unseen(said.ranks, np.einsum("m,mnk->nk", shares, said.curves), said.weight)
 
     def _divisions(
         self, rows: Rows, validation: Rows | None, seed: int
@@ -284,14 +313,15 @@ class OrdinalBlend(CurveClassifier):
         if self.folds < 2:
             raise ValueError(f"folds must be at least 2; got {self.folds}")
         generator = np.random.default_rng(seed)
-        if len(rows) > _MANY_ROWS:
-            share = min(_HELD_OUT, _MOST_HELD_OUT / len(rows))
-            held = hold_out(rows.table, rows.ranks, share, groups=rows.groups, generator=generator)
-            return [(rows.select(~held), rows.select(held))]
         most = count_units(rows.table, rows.groups)
         count = min(self.folds, max(2, len(rows) // 4), most)
         if len(rows) < _FEW_ROWS or count < 2:
             return [(rows, None)]
+        # Texts and images take long, and one network of them is mostly all there is to weigh.
+        if len(rows) > _MANY_ROWS or not rows.table.is_plain:
+            share = min(_HELD_OUT, _MOST_HELD_OUT / len(rows))
+            held = hold_out(rows.table, rows.ranks, share, groups=rows.groups, generator=generator)
+            return [(rows.select(~held), rows.select(held))]
         number = assign_folds(rows.table, count, groups=rows.groups, generator=generator)
         return [(rows.select(number != fold), rows.select(number == fold)) for fold in range(count)]
 
@@ -302,8 +332,13 @@ class OrdinalBlend(CurveClassifier):
         labels: Labels,
         seed: int,
         limit: float | None,
+        *,
+        once: bool,
     ) -> list[CurveClassifier] | None:
-        """Fits of one model, or None where the rows hold nothing that it reads."""
+        """Fits of one model, or None where the rows hold nothing that it reads.
+
+        With `once` they do not learn from the rows that they hold out themselves.
+        """
         seen = _seen_rows(rows, model)
         if seen is None:
             return None
@@ -312,7 +347,10 @@ class OrdinalBlend(CurveClassifier):
             fit = clone(model).set_params(classes=labels.classes.tolist())
             if limit is not None and "time_limit" in fit.get_params(deep=False):
                 fit.set_params(time_limit=limit / self.n_models)
-            fits.append(fit.fit_read(seen, None, labels, seed + 1000 * number))
+            training, held = seen, None
+            if once and fit.validation_fraction:
+                training, held = divide(seen, fit.validation_fraction, seed + 1000 * number)
+            fits.append(fit.fit_read(training, held, labels, seed + 1000 * number))
         return fits
 
     # ---- predicting --------------------------------------------------------------------------
@@ -480,16 +518,15 @@ class AutoOrdinal(OrdinalBlend):
             named["cumulative_link"] = model_class("cumulative_link")(ridge=1.0)
             named["boosting"] = model_class("boosting")()
         network = model_class("network")
-        # Every fold is a fit without some rows already, so that none is fitted twice.
-        once = {"refit": False}
-        if rows.table.is_plain:
-            is_patient = self.time_limit is None or self.time_limit >= _PATIENT
-            if len(rows) > _MANY_ROWS:
-                named["corn"] = network("corn", device=self.device, settings=once)
-            if len(rows) <= _MANY_ROWS or is_patient:
-                named["corn/tabm"] = network("corn", "tabm", device=self.device, settings=once)
-        else:
+        if not rows.table.is_plain:
             named["corn"] = network("corn", text=self.text, image=self.image, device=self.device)
+        elif len(rows) > _MANY_ROWS:
+            named["corn"] = network("corn", device=self.device)
+            if self.time_limit is None or self.time_limit >= _PATIENT:
+                named["corn/tabm"] = network("corn", "tabm", device=self.device)
+        else:  # every fold is a fit without some rows already, so that none is fitted twice
+            once = {"refit": False}
+            named["corn/tabm"] = network("corn", "tabm", device=self.device, settings=once)
         return named
 
 
@@ -528,7 +565,7 @@ def _mixed(curves: list[Probabilities]) -> Probabilities:
     return mean
 
 
-def _leaderboard(members: list[Member], unseen: _Unseen | None) -> pd.DataFrame:
+def _leaderboard(members: list[Member], unseen: _Said | None) -> pd.DataFrame:
     """Every member with its weight and its scores on rows that it had not seen, the best first."""
     rows = []
     for place, member in enumerate(members):

@@ -1,5 +1,6 @@
 """The model that is gradient-boosted trees, grown on all thresholds at once."""
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, ClassVar
@@ -20,6 +21,7 @@ from echelon.models.predicting import Decision
 from echelon.models.trees import OrdinalTrees, TreeRows, TreeSettings, fit_trees
 
 _CHUNK = 65_536  # rows whose curves are computed at once
+_AGAIN = 1.2  # times what trees took on most of the rows, that they may take on all of them
 
 
 class OrdinalBoosting(CurveClassifier):
@@ -49,9 +51,11 @@ class OrdinalBoosting(CurveClassifier):
         all rows; 0 for none.
     random_state : int, RandomState or None
     time_limit : float, optional
-        Seconds after which no more trees are grown.
-    threads : int
-        The number of threads that the fit uses; another number may round differently.
+        Seconds after which no more trees are grown; where that is before all rows were learnt
+        from, the held-out rows are left out.
+    threads : int, optional
+        The most threads that the fit uses, which changes nothing else; as many as torch has
+        without it.
     settings : mapping, optional
         Further fields of :class:`echelon.models.trees.TreeSettings`.
     verbose : int
@@ -60,6 +64,8 @@ class OrdinalBoosting(CurveClassifier):
     ----------
     trees_ : echelon.models.trees.OrdinalTrees
     num_trees_ : int
+    seconds_ : float
+        What growing them took on the rows that were not held out.
     feature_importances_ : array, shape (columns,)
         The share of each column in what all splits have gained.
 
@@ -88,7 +94,7 @@ class OrdinalBoosting(CurveClassifier):
         validation_fraction: float = 0.15,
         random_state: Any = None,
         time_limit: float | None = None,
-        threads: int = 1,
+        threads: int | None = None,
         settings: Mapping[str, Any] | None = None,
         verbose: int = 0,
     ) -> None:
@@ -116,28 +122,35 @@ class OrdinalBoosting(CurveClassifier):
             if score == score:
                 history.append({"round": number, "ranked_probability_score": score})
 
+        begun = time.monotonic()
         self.trees_ = fit_trees(
             _tree_rows(rows),
             labels.num_classes,
             validation=None if validation is None else _tree_rows(validation),
             settings=settings,
             seed=seed,
-            threads=self.threads,
+            threads=self._threads(),
             time_limit=self.time_limit,
             on_round=note,
         )
+        self.seconds_ = time.monotonic() - begun
         self.num_trees_, self.history_ = self.trees_.num_trees, history
 
     def fit_again(self, rows: Rows, labels: Labels, seed: int) -> None:
         """Grow as many trees on all rows as the held-out rows chose."""
         settings = self._settings(rows.schema)
-        if not settings.refit or self.trees_.out_of_time or not self.num_trees_:
+        needed = (1 + _AGAIN) * self.seconds_
+        is_short = self.time_limit is not None and needed > self.time_limit
+        if not settings.refit or self.trees_.out_of_time or is_short or not self.num_trees_:
             return
         fixed = replace(settings, rounds=max(1, round(settings.refit * self.num_trees_)))
         self.trees_ = fit_trees(
-            _tree_rows(rows), labels.num_classes, settings=fixed, seed=seed, threads=self.threads
+            _tree_rows(rows), labels.num_classes, settings=fixed, seed=seed, threads=self._threads()
         )
         self.num_trees_ = self.trees_.num_trees
+
+    def _threads(self) -> int:
+        return torch.get_num_threads() if self.threads is None else self.threads
 
     def _settings(self, schema: TableSchema) -> TreeSettings:
         known = [field.name for field in fields(TreeSettings)]
@@ -174,7 +187,7 @@ class OrdinalBoosting(CurveClassifier):
         for start in range(0, max(len(table), 1), _CHUNK):
             chunk = table.rows(slice(start, start + _CHUNK))
             logs = self.trees_.log_probabilities(
-                chunk.numbers.astype(np.float64), chunk.codes, threads=self.threads
+                chunk.numbers.astype(np.float64), chunk.codes, threads=self._threads()
             )
             yield RankCurve(torch.from_numpy(logs))
 

@@ -5,7 +5,7 @@ Everything here works on the curve, so it is the same for every model and every 
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from echelon.evaluation import calibration as calibrating
 from echelon.evaluation import conformal
 from echelon.evaluation.arguments import as_weight
 from echelon.evaluation.conformal import ConformalRows
-from echelon.evaluation.cutpoints import fit_cutpoints
+from echelon.evaluation.cutpoints import TunedKappa, fit_cutpoints, tuned_kappa
 
 Decision = str | ArrayLike | None
 OnUndefined = Literal["raise", "missing"]
@@ -34,6 +34,7 @@ class CurvePredictor:
     schema_: TableSchema
     calibration_: CalibrationMap | None
     cutpoints_: NDArray[np.float64] | None
+    kappa_: TunedKappa | None = None
     conformal_: ConformalRows | None
     calibration_summary_: dict[str, dict[str, float]] | None
 
@@ -198,13 +199,14 @@ class CurvePredictor:
         summary = calibrating.calibration_summary(
             ranks, probabilities, kind, sample_weight=sample_weight
         )
-        mapped = calibrating.apply_calibration(probabilities, fit)
+        mapped = Unseen(ranks, calibrating.apply_calibration(probabilities, fit), sample_weight)
         fields = (np.asarray(getattr(fit, name), np.float64) for name in CalibrationMap._fields)
         # In one step, as others may be predicting with the model.
         self.__dict__.update(
             calibration_=CalibrationMap(*map(torch.from_numpy, fields)),
             calibration_summary_=summary,
-            cutpoints_=tune_cutpoints(ranks, mapped, sample_weight),
+            cutpoints_=mapped.cutpoints(),
+            kappa_=mapped.kappa_for(self.decision),
             conformal_=None,
         )
         return self
@@ -301,15 +303,26 @@ class CurvePredictor:
         return ranks
 
 
-def tune_cutpoints(
-    ranks: NDArray[np.int64],
-    probabilities: NDArray[np.float64],
-    sample_weight: ArrayLike | None = None,
-) -> NDArray[np.float64]:
-    """Cut-points for the decision ``"kappa"`` from predictions of rows that were held out."""
-    num_classes = probabilities.shape[1]
-    expected = probabilities @ np.arange(num_classes)
-    return fit_cutpoints(ranks, expected, num_classes, smooth=True, sample_weight=sample_weight)
+class Unseen(NamedTuple):
+    """Rows that a fit did not see: their ranks, what the model says of them, their weights."""
+
+    ranks: NDArray[np.int64]
+    probabilities: NDArray[np.float64]
+    weight: ArrayLike | None = None
+
+    def cutpoints(self) -> NDArray[np.float64]:
+        """Where the decision ``"kappa"`` cuts the expected rank, (K-1,)."""
+        return fit_cutpoints(*self._ranks(), smooth=True, sample_weight=self.weight)
+
+    def kappa_for(self, decision: Decision) -> TunedKappa | None:
+        """The kappa that such cut-points have on other rows, where they are what decides."""
+        if not isinstance(decision, str) or decision != "kappa":
+            return None
+        return tuned_kappa(*self._ranks(), sample_weight=self.weight)
+
+    def _ranks(self) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
+        num_classes = self.probabilities.shape[1]
+        return self.ranks, self.probabilities @ np.arange(num_classes), num_classes
 
 
 def check_decision(decision: Decision, num_classes: int) -> None:

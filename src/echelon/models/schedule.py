@@ -49,6 +49,11 @@ class Schedule:
             return float("inf")
         return self.limit - (time.monotonic() - self.started)
 
+    def expected(self, folds_left: float) -> float:
+        """The seconds that the folds that are left will probably take."""
+        whole = sum(self.took.values()) * folds_left if self.took else float("inf")
+        return min(whole, max(self.left, 0.0))
+
     def allows_fold(self) -> bool:
         """Whether another fold of all models can be fitted in what is left."""
         return self._noted(sum(self.took.values()) <= self.left)

@@ -29,6 +29,8 @@ OnRound = Callable[[int, float], bool | None]
 
 _SMOOTHING = 0.5  # rows, shared by all classes: what a class that was never seen counts for
 _BATCH = 100_000  # examples that are built at a time
+_WORTH_A_TRIAL = 20_000  # examples, from which on it is tried how many threads are quickest
+_TRIAL_ROUNDS = 3
 _MOST_BARREN = 20  # rounds without a split after which there is none to be found
 _LOWEST = math.log(np.finfo(np.float64).tiny)
 
@@ -106,8 +108,8 @@ def fit_trees(
 ) -> "OrdinalTrees":
     """Grow trees on the thresholds of ordinal labels.
 
-    The same rows, settings, seed and number of threads give the same trees, unless the time ran
-    out.
+    The same rows, settings and seed give the same trees with any number of threads, unless the
+    time ran out.
 
     Parameters
     ----------
@@ -120,6 +122,7 @@ def fit_trees(
     settings : TreeSettings, optional
     seed : int
     threads : int
+        The most; fewer where that is quicker.
     time_limit : float, optional
         Seconds after which no more trees are grown.
     on_round : callable, optional
@@ -148,6 +151,7 @@ def fit_trees(
     generator = np.random.default_rng(seed)
     grower = _Grower(num_classes, settings, seed, threads, started, time_limit, on_round)
     trained = grower.prepared(rows, generator)
+    grower.choose_threads(trained)
     if validation is None:
         rounds = 100 if settings.rounds is None else settings.rounds
         booster, _ = grower.grow(trained, rounds)
@@ -394,6 +398,25 @@ class _Grower:
         )
         return _Prepared(data, label, weight, len(rows.ranks), base)
 
+    def choose_threads(self, trained: _Prepared) -> None:
+        """Use one thread instead of several where it is quicker, as on a machine that is busy.
+
+        Threads that wait for each other may be ten times slower than one, and the trees are the
+        same. A few of them tell.
+        """
+        if self.threads == 1 or len(trained.label) < _WORTH_A_TRIAL:
+            self.threads = 1
+            return
+        seconds: dict[int, float] = {}
+        for threads in (1, self.threads):
+            booster = self._booster(trained, threads)
+            for _ in range(_TRIAL_ROUNDS):
+                begun = time.monotonic()
+                booster.update()
+                taken = time.monotonic() - begun
+                seconds[threads] = min(taken, seconds.get(threads, math.inf))
+        self.threads = min(seconds, key=lambda threads: seconds[threads])
+
     def _parameters(self, rows: TreeRows, num_examples: int) -> dict[str, Any]:
         settings = self.settings
         num_rows, num_numbers = rows.numbers.shape
@@ -425,11 +448,15 @@ class _Grower:
             "verbose": -1,
         }
 
+    def _booster(self, trained: _Prepared, threads: int) -> lightgbm.Booster:
+        parameters = {**(trained.data.params or {}), "num_threads": threads}
+        return lightgbm.Booster(params=parameters, train_set=trained.data)
+
     def grow(
         self, trained: _Prepared, rounds: int, held: _Prepared | None = None
     ) -> tuple[lightgbm.Booster, int]:
         """Trees, and how many of them are best for the held-out rows, all without such rows."""
-        booster = lightgbm.Booster(params=dict(trained.data.params or {}), train_set=trained.data)
+        booster = self._booster(trained, self.threads)
         if held is not None:
             booster.add_valid(held.data, "held")
         started = time.monotonic()

@@ -91,6 +91,7 @@ def render(comparison: Comparison) -> str:
         "METHODS": _methods_table(comparison),
         "VERDICTS": "".join(f"<li>{_text(sentence)}</li>" for sentence in comparison.sentences()),
         "COEFFICIENTS": _coefficients(comparison),
+        "LEADERBOARD": _leaderboard(comparison),
         "FINDINGS": _findings(comparison),
         "REPEAT": _repeat(comparison),
         "BEST": _text(comparison.best),
@@ -198,6 +199,42 @@ def _coefficients(comparison: Comparison) -> str:
         '<table><thead><tr><th scope="col">feature</th><th scope="col">coefficient</th></tr>'
         f"</thead><tbody>{rows}</tbody></table></div></details>"
     )
+
+
+def _leaderboard(comparison: Comparison) -> str:
+    """What a blend tried and what it took of each, of the first run that is one."""
+    blends = [name for name, runs in comparison.runs.items() if runs[0].outcome.get("leaderboard")]
+    if not blends:
+        return ""
+    name, outcome = blends[0], comparison.runs[blends[0]][0].outcome
+    board = outcome["leaderboard"]
+    numbers = (
+        ("weight", ".2f"),
+        ("rps", ".4f"),
+        ("mae", ".4f"),
+        ("fits", ".0f"),
+        ("seconds", ".1f"),
+    )
+    shown = [(key, style) for key, style in numbers if key in board[0]]
+    head = "".join(f'<th scope="col">{_text(key)}</th>' for key, _ in shown)
+    rows = "".join(
+        f'<tr><th scope="row">{_text(row["member"])}</th>'
+        + "".join(f"<td>{_number(row.get(key), style)}</td>" for key, style in shown)
+        + "</tr>"
+        for row in board
+    )
+    short = " The time limit decided what was fitted." if outcome.get("out_of_time") else ""
+    return (
+        f"<details><summary>What {_text(name)} is a mixture of</summary><p>Every model that was "
+        "tried, its weight in the mixture, and its errors on rows that it had not seen."
+        f'{short}</p><div class="scroll" tabindex="0" role="region" aria-label="Members">'
+        f'<table><thead><tr><th scope="col">member</th>{head}</tr></thead><tbody>{rows}</tbody>'
+        "</table></div></details>"
+    )
+
+
+def _number(value: float | None, style: str) -> str:
+    return "" if value is None or value != value else f"{value:{style}}"
 
 
 def _findings(comparison: Comparison) -> str:

@@ -485,6 +485,14 @@ def _history(document: Any) -> list[dict[str, float]]:
 def _outcome(document: Any) -> dict[str, Any]:
     outcome = _object(document, "outcome.json")
     _numbers(outcome.get("coefficients", {}), "outcome.json, coefficients")
+    board = outcome.get("leaderboard", [])
+    if not isinstance(board, list):
+        raise ValueError(f"outcome.json: leaderboard must be a list; got {board!r:.80}")
+    for row in board:
+        numbers = dict(_object(row, "outcome.json, leaderboard"))
+        if not isinstance(numbers.pop("member", None), str):
+            raise ValueError(f"outcome.json: leaderboard must name each member; got {row!r:.80}")
+        _numbers(numbers, "outcome.json, leaderboard")
     if not _is_number(outcome.get("seconds", 0.0)):
         raise ValueError(f"outcome.json: seconds must be a number; got {outcome['seconds']!r:.80}")
     return outcome

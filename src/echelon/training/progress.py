@@ -37,6 +37,45 @@ def epoch_bar(title: str, max_epochs: int, shown: bool) -> Iterator[Report | Non
 
 
 @contextmanager
+def fit_bar(total: int, shown: bool) -> Iterator[Callable[[int, str, float], None] | None]:
+    """Something to call before each of several fits, or None where nothing is to be shown.
+
+    It takes how many fits are done, what comes next, and the seconds that are probably left.
+    """
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
+    from rich.text import Text
+
+    class SecondsLeft(ProgressColumn):
+        """Counts down between two reports."""
+
+        def render(self, task: Task) -> Text:
+            seconds = task.fields["end"] - time.monotonic()
+            known = seconds < float("inf")
+            return Text(f"{timedelta(seconds=max(0, round(seconds)))} left" if known else "")
+
+    columns = (
+        TextColumn("fits"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        SecondsLeft(),
+        TextColumn("{task.description}", markup=False),
+    )
+    console = Console(file=drawing_stream())
+    hidden = not console.is_terminal  # as for runs
+    with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
+        task = progress.add_task("", total=total, end=float("inf"))
+
+        def report(done: int, name: str, seconds: float) -> None:
+            progress.update(task, completed=done, description=name, end=time.monotonic() + seconds)
+
+        yield report
+
+
+@contextmanager
 def run_bar(total: int, shown: bool) -> Iterator[Callable[[str, bool], None] | None]:
     """Something to call with the name of each run that is done and whether it is new, or None.
 
