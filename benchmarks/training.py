@@ -37,7 +37,7 @@ from echelon.networks.network import OrdinalNetwork
 from echelon.networks.table import make_backbone
 from echelon.networks.tabular import PaperMLP
 from echelon.training.loop import EncodedRows, train
-from echelon.training.recipes import make_settings, make_spec, spec_overrides
+from echelon.training.recipes import make_settings, make_spec
 from page import environment_line, write_results, write_section
 
 ROWS = 30_922
@@ -226,8 +226,7 @@ def time_recipe(
     torch.manual_seed(seed)
     start = time.perf_counter()
     overrides = {"metric": "mae", **overrides}
-    of_network = {name: overrides.pop(name, None) for name in spec_overrides()}
-    spec = make_spec(recipe, "corn", backbone, ("table",), of_network)
+    spec = make_spec(recipe, "corn", backbone, ("table",), {})
     settings = make_settings(recipe, spec, len(data[1]), overrides)
     schema = TableSchema.of(data[0])
     encoder = TableEncoder.of(schema.read(data[0]), schema, scaling=spec.scaling)
@@ -295,7 +294,7 @@ def prediction_table(row: dict[str, float]) -> str:
 def time_prediction(rounds: int) -> dict[str, float]:
     """Seconds for a million rows, through the estimator and through its bare network."""
     small, large = make_friedman(2000, NUM_CLASSES), make_friedman(1_000_000, NUM_CLASSES, seed=1)
-    model = echelon.OrdinalClassifier(max_epochs=1, random_state=0, device="cpu")
+    model = echelon.OrdinalClassifier(settings={"max_epochs": 1}, random_state=0, device="cpu")
     model.fit(small.features, small.ranks)
     features = torch.from_numpy(large.features)
     best = {"echelon": float("inf"), "bare": float("inf")}
@@ -329,13 +328,12 @@ def measure_fit(rows: int, num_classes: int) -> dict[str, Any]:
     """Seconds and peak memory of a fit of one epoch, in this process."""
     data = make_friedman(rows, num_classes)
     features, ranks = data.features, data.ranks
-    warm = echelon.OrdinalClassifier(max_epochs=1, random_state=0, batch_size=256)
+    quick = {"settings": {"max_epochs": 1, "batch_size": 256}}
+    warm = echelon.OrdinalClassifier(random_state=0, settings=quick)
     warm.fit(features[:2000], ranks[:2000])  # imports and first calls
     before = peak_memory(resource.RUSAGE_SELF)
     start = time.perf_counter()
-    model = echelon.OrdinalClassifier(
-        max_epochs=1, random_state=0, batch_size=256, settings={"refit": False}
-    )
+    model = echelon.OrdinalClassifier(random_state=0, settings={**quick, "refit": False})
     model.fit(features, ranks)
     return {
         "rows": rows,
@@ -355,7 +353,7 @@ def measure_prediction() -> dict[str, Any]:
         folder = Path(name)
         names = [f"V{i}" for i in range(1, 11)]
         small = make_friedman(2000)
-        model = echelon.OrdinalClassifier(max_epochs=1, random_state=0)
+        model = echelon.OrdinalClassifier(settings={"max_epochs": 1}, random_state=0)
         model.fit(pd.DataFrame(small.features, columns=names), small.ranks)
         model.save(folder / "model.echelon")
         writer = None

@@ -10,8 +10,9 @@ from echelon import extras
 
 TIMM = """
 import numpy as np, echelon
-model = echelon.OrdinalClassifier(backbone="timm:resnet18", max_epochs=1, random_state=0,
-    backbone_options={"channels": (16, 16, 16, 16)}, image_options={"size": 32})
+model = echelon.OrdinalClassifier(backbone="timm:resnet18", random_state=0,
+    settings={"max_epochs": 1}, inputs={"image": {"size": 32}},
+    backbone_options={"channels": (16, 16, 16, 16)})
 pixels = np.random.default_rng(0).integers(256, size=(12, 32, 32, 3), dtype=np.uint8)
 print(model.fit(pixels, np.arange(12) % 3).predict_proba(pixels).shape)
 """

@@ -49,7 +49,9 @@ def test_fit_and_predict(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(["small", "numbers", "texts", "booleans", "mixed"]))
     y = pd.Series(data.draw(st.lists(cells[kind], min_size=rows, max_size=rows)))
     classes = data.draw(st.sampled_from([None, ["a", "b", "1"], [0, 1, 2, 3]]))
-    model = OrdinalClassifier(classes=classes, max_epochs=1, random_state=0, device="cpu")
+    model = OrdinalClassifier(
+        classes=classes, settings={"max_epochs": 1}, random_state=0, device="cpu"
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

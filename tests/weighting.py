@@ -34,9 +34,11 @@ def repeated_share(seed: int, backbone: str, **parameters: Any) -> float:
     draws = len(ranks) + np.ceil(weight / weight.mean() - 1).sum()
     steps = alike.max_epochs * draws / alike.batch_size
     model.set_params(
-        batch_size=alike.batch_size,
-        max_epochs=round(steps / (len(again) / alike.batch_size)),
-        settings={"refit": alike.refit},
+        settings={
+            "batch_size": alike.batch_size,
+            "max_epochs": round(steps / (len(again) / alike.batch_size)),
+            "refit": alike.refit,
+        }
     )
     model.fit(features[again], ranks[again])
     return float(model.predict_proba(features)[:, 1].mean())

@@ -30,7 +30,12 @@ MODEL_KEY = "echelon_model"
 CHECKPOINT_KEY = "echelon_checkpoint"
 CHECKPOINT_ROWS = 48
 FIT = ("--target", "y", "--classes", "lo,mid,hi", "--max-epochs", "3", "--device", "cpu", "--json")
-QUICK = {"max_epochs": 1, "random_state": 0, "device": "cpu", "classes": ["lo", "mid", "hi"]}
+QUICK = {
+    "settings": {"max_epochs": 1},
+    "random_state": 0,
+    "device": "cpu",
+    "classes": ["lo", "mid", "hi"],
+}
 _BUNDLE = "/* the charts' own script takes seconds to put together, and is the same each time */"
 
 
@@ -140,7 +145,7 @@ def _make_models(folder: Path, frame: pd.DataFrame) -> None:
         ),
         "timm": (
             OrdinalClassifier(
-                backbone="timm:test_resnet", image="image", image_options={"size": 32}, **QUICK
+                backbone="timm:test_resnet", image="image", inputs={"image": {"size": 32}}, **QUICK
             ),
             images, shown,
         ),

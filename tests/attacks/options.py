@@ -136,7 +136,7 @@ def _prepare(material: Path, place: Place) -> None:
     read_only.chmod(0o500)
     grid = (
         f'data = "{place.given / "data.csv"}"', 'methods = ["ce"]', 'target = "y"',
-        'classes = ["lo", "mid", "hi"]', "test_seeds = 0", "[grid]", "max_epochs = [1]",
+        'classes = ["lo", "mid", "hi"]', "test_seeds = 0", "[grid]", "settings.max_epochs = [1]",
     )  # fmt: skip
     (place.given / "grid.toml").write_text("\n".join(grid) + "\n")
     shutil.copytree(material / "runs", place.given / "runs")

@@ -200,3 +200,12 @@ def test_the_network_is_what_it_was_without_a_word(folder: Path) -> None:
     )
     model = echelon.load("m")
     assert (model.kind, model.method, model.recipe) == ("network", "corn", "default")
+
+
+def test_the_option_of_epochs_stands_beside_other_settings(folder: Path) -> None:
+    asked = "fit table.csv --target stars --drop grade --out m --device cpu --max-epochs 1 --model"
+    run(*asked.split(), "network:settings.learning_rate=0.5:settings.batch_size=99")
+    settings = echelon.load("m").settings
+    assert settings == {"learning_rate": 0.5, "batch_size": 99, "max_epochs": 1}
+    wrong = CliRunner().invoke(app, [*asked.split(), "network:settings.max_epoch=3"])
+    assert "no setting 'max_epoch'" in str(wrong.exception)

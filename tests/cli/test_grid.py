@@ -10,7 +10,7 @@ from echelon.cli.main import main
 
 def test_a_grid_file_of_wrong_types_is_one_line_and_code_2(folder, capsys, monkeypatch) -> None:
     Path("grid.toml").write_text(
-        "data = 'table.csv'\ntarget = 'stars'\n[grid]\nlearning_rate = ['fast']\n"
+        "data = 'table.csv'\ntarget = 'stars'\n[grid]\nsettings.learning_rate = ['fast']\n"
     )
     arguments = ["echelon", "grid", "grid.toml", "--out", "m", "--dry-run"]
     monkeypatch.setattr(sys, "argv", arguments)

@@ -148,13 +148,13 @@ def test_a_grid_on_texts(folder: Path) -> None:
     Path("grid.toml").write_text(
         'data = "table.csv"\ntarget = "stars"\ntext = "review"\nbackbone = "lstm"\n'
         'drop = ["picture"]\nmethods = ["corn"]\ntest_seeds = 1\nrecipe = "paper"\n'
-        "[parameters]\nmax_epochs = 1\n[grid]\nlearning_rate = [0.001, 0.01]\n"
-        '"text_options.max_tokens" = [8]\n'
+        "[parameters.settings]\nmax_epochs = 1\n[grid]\nsettings.learning_rate = [0.001, 0.01]\n"
+        '"inputs.text.max_tokens" = [8]\n'
     )
     found = run("grid", "grid.toml", "--out", "runs", "--workers", "1", "--json")
     (choice,) = found["choices"]
     assert choice["tried"] == 2
-    assert choice["parameters"]["text_options"] == {"max_tokens": 8}
+    assert choice["parameters"]["inputs"] == {"text": {"max_tokens": 8}}
     assert {run["method"] for run in found["runs"]} == {
         "corn", "constant", "cumulative link", "bag of words",
     }  # fmt: skip
@@ -196,7 +196,7 @@ def test_texts_stay_as_they_stand_in_the_file(folder: Path) -> None:
 
 
 def test_a_search_for_the_settings_of_reviews_reads_them_as_texts(folder: Path) -> None:
-    search = Search.of({"grid": {"learning_rate": [0.01]}, "methods": ["corn"]})
+    search = Search.of({"grid": {"settings.learning_rate": [0.01]}, "methods": ["corn"]})
     asked = Experiment("reviews", recipe="default", methods=["corn"], search=search)
     (job,) = asked.search.jobs(asked.task())
     assert job.config.parameters["text"] == "review"

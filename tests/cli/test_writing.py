@@ -20,7 +20,7 @@ from echelon.cli.main import main
 from echelon.data import make_friedman
 from echelon.storage.atomic import WriteFailed
 
-QUICK = {"max_epochs": 1, "random_state": 0, "device": "cpu"}
+QUICK = {"settings": {"max_epochs": 1}, "random_state": 0, "device": "cpu"}
 HEADER = "prediction,probability_1,probability_2,probability_3"
 unix = pytest.mark.skipif(os.name == "nt", reason="of POSIX")
 

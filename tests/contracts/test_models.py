@@ -14,7 +14,7 @@ from echelon.models.table import MODELS, model_class
 
 CLASSES = ["low", "mid", "high", "top"]
 QUICK = {
-    "network": {"max_epochs": 3, "device": "cpu"},
+    "network": {"settings": {"max_epochs": 3}, "device": "cpu"},
     "boosting": {"rounds": 40},
     "blend": {
         "models": [echelon.CumulativeLinkModel(), echelon.OrdinalBoosting(rounds=30)],

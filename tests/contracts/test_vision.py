@@ -24,9 +24,15 @@ def pictures(n: int = 12) -> np.ndarray:
 
 def fitted(backbone: str, method: str) -> OrdinalClassifier:
     model = OrdinalClassifier(
-        method, backbone, max_epochs=1, batch_size=6, validation_fraction=0.5, random_state=0,
-        device="cpu", backbone_options=NARROW[backbone], image_options={"size": SIZE},
-    )  # fmt: skip
+        method,
+        backbone,
+        settings={"max_epochs": 1, "batch_size": 6},
+        validation_fraction=0.5,
+        random_state=0,
+        device="cpu",
+        backbone_options=NARROW[backbone],
+        inputs={"image": {"size": SIZE}},
+    )
     return model.fit(pictures(), np.arange(12) % 4)
 
 

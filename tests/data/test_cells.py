@@ -128,7 +128,11 @@ def check_rows_alone(folder: Path, table: pd.DataFrame, fresh: pd.DataFrame, siz
         warnings.simplefilter("ignore")
         train = read_table(folder / "train.csv")
         model = OrdinalClassifier(
-            backbone="linear", max_epochs=1, validation_fraction=0, random_state=0, device="cpu"
+            backbone="linear",
+            settings={"max_epochs": 1},
+            validation_fraction=0,
+            random_state=0,
+            device="cpu",
         )
         model.fit(train, np.arange(len(train)) % 3)
         whole = model.predict_proba(read_table(folder / "new.csv"))
@@ -172,7 +176,10 @@ def test_codes_beside_no_letter_stay_codes(tmp_path: Path) -> None:
     rows = 60
     table = pd.DataFrame({"code": ["01", "02", "A1"] * (rows // 3), "y": [0, 1, 2] * (rows // 3)})
     model = OrdinalClassifier(
-        max_epochs=60, validation_fraction=0, weight_decay=0, random_state=0, device="cpu"
+        settings={"max_epochs": 60, "weight_decay": 0},
+        validation_fraction=0,
+        random_state=0,
+        device="cpu",
     )
     model.fit(table[["code"]], table["y"])
     (tmp_path / "all.csv").write_text("code\n01\n02\nA1\n")
@@ -184,7 +191,10 @@ def test_codes_beside_no_letter_stay_codes(tmp_path: Path) -> None:
 def test_one_empty_cell_does_not_rename_its_neighbours() -> None:
     kinds = pd.Series([1, 2, 3] * 20).astype("category")
     model = OrdinalClassifier(
-        max_epochs=60, validation_fraction=0, weight_decay=0, random_state=0, device="cpu"
+        settings={"max_epochs": 60, "weight_decay": 0},
+        validation_fraction=0,
+        random_state=0,
+        device="cpu",
     )
     model.fit(pd.DataFrame({"kind": kinds}), [0, 1, 2] * 20)
     with_gap = pd.DataFrame({"kind": [1.0, 2.0, 3.0, np.nan]})  # as pandas reads it from a file

@@ -69,12 +69,12 @@ def test_rows_whose_images_are_broken_are_left_out_and_named(tmp_path: Path) -> 
     frame = pd.DataFrame({"picture": paths})
     schema = TableSchema.of(frame, image="picture")
     whole = Rows(schema, schema.read(frame), np.arange(4) % 2, weight=np.arange(4.0))
-    assert without_broken(whole, "raise") == (whole, {})
+    assert without_broken(whole, {}) == (whole, {})
     with pytest.warns(UserWarning, match=r"1 of 4 rows are left out, as their images .*2\.png"):
-        kept, broken = without_broken(whole, "skip")
+        kept, broken = without_broken(whole, {"image": "skip"})
     assert list(broken) == [2]
     assert kept.weight.tolist() == [0.0, 1.0, 3.0]
     for path in paths:
         Path(path).write_bytes(b"no picture")
     with pytest.raises(ValueError, match="none of the 4 images can be read"):
-        without_broken(whole, "skip")
+        without_broken(whole, {"image": "skip"})

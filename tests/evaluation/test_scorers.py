@@ -13,7 +13,7 @@ from echelon import OrdinalClassifier
 from echelon.evaluation import metrics, scorers
 from echelon.evaluation.metrics import METRICS
 from echelon.evaluation.scorers import neg_mae
-from tests.models.test_base import NAMES, rows
+from tests.models.test_predicting import NAMES, rows
 
 
 def test_there_is_a_scorer_for_every_metric_under_its_name() -> None:
@@ -37,7 +37,7 @@ def test_what_is_no_scorer_is_named_with_those_there_are() -> None:
 @pytest.fixture(scope="module")
 def fitted() -> OrdinalClassifier:
     model = OrdinalClassifier(
-        classes=NAMES, random_state=0, device="cpu", max_epochs=8, settings={"refit": False}
+        classes=NAMES, random_state=0, device="cpu", settings={"max_epochs": 8, "refit": False}
     )
     return model.fit(*rows(1500, 0))
 
@@ -62,14 +62,17 @@ def test_every_metric_has_a_scorer_that_knows_the_order_of_strings(fitted, name)
 
 def test_scorers_work_where_scikit_learn_takes_them() -> None:
     table, truth = rows(240, 0)
-    quick = OrdinalClassifier(classes=NAMES, max_epochs=1, random_state=0, device="cpu")
+    quick = OrdinalClassifier(
+        classes=NAMES, settings={"max_epochs": 1}, random_state=0, device="cpu"
+    )
     pipeline = make_pipeline(FunctionTransformer(), quick)
     found = cross_val_score(
         pipeline, table, truth, scoring=scorers.neg_ranked_probability_score, cv=2
     )
     assert found.shape == (2,)
     assert (found < 0).all()
-    search = GridSearchCV(quick, {"max_epochs": [1, 2]}, scoring=scorers.neg_mae, cv=2)
+    tried = {"settings": [{"max_epochs": 1}, {"max_epochs": 2}]}
+    search = GridSearchCV(quick, tried, scoring=scorers.neg_mae, cv=2)
     assert search.fit(table, truth).best_score_ < 0
 
 
@@ -79,14 +82,16 @@ def test_a_class_that_only_the_test_rows_hold_is_scored(name: str, falling: bool
     """As a fold may hold all rows of a rare class; the score was NaN."""
     features = np.random.default_rng(0).normal(size=(40, 2))
     classes = [9, 4, 1] if falling else None
-    model = OrdinalClassifier(classes=classes, max_epochs=1, random_state=0, device="cpu")
+    model = OrdinalClassifier(
+        classes=classes, settings={"max_epochs": 1}, random_state=0, device="cpu"
+    )
     model.fit(features, np.array([1, 4, 9, 4] * 10))
     scorer = getattr(scorers, name if metrics.METRICS[name].higher_is_better else f"neg_{name}")
     assert np.isfinite(scorer(model, features, np.array([1, 5, 9, 12] * 10)))
 
 
 def test_an_unseen_class_takes_its_place_in_the_order() -> None:
-    model = OrdinalClassifier(max_epochs=1, random_state=0, device="cpu")
+    model = OrdinalClassifier(settings={"max_epochs": 1}, random_state=0, device="cpu")
     model.fit(np.arange(40.0)[:, None], np.repeat([1, 4], 20))
     model.predict = lambda X: np.array([1, 4])  # noqa: N803
     assert scorers.neg_mae(model, None, [3, 3]) == -1.0  # 1, 3, 4: one rank from either

@@ -6,7 +6,7 @@ import pandas as pd
 from echelon.data import make_friedman
 from echelon.experiments import Executor, table_task
 
-QUICK = {"max_epochs": 1, "device": "cpu"}
+QUICK = {"settings": {"max_epochs": 1}, "device": "cpu"}
 HERE = Executor(workers=1)
 
 

@@ -59,7 +59,7 @@ def test_finished_runs_are_kept_and_others_refused(tmp_path: Path) -> None:
     assert [is_new for _, is_new in seen] == [False] * 3 + [True]  # the second seed
     with pytest.raises(ValueError, match="holds runs on other rows"):
         compare_methods(task(test_share=0.5), ["ce"], 1, tmp_path, parameters=QUICK, executor=HERE)
-    other = {**QUICK, "max_epochs": 2}
+    other = {**QUICK, "settings": {"max_epochs": 2}}
     with pytest.raises(ValueError, match="finished run of ce with parameters"):
         compare_methods(task(), ["ce"], 1, tmp_path, parameters=other, executor=HERE)
 
@@ -89,12 +89,11 @@ def test_a_folder_belongs_to_one_comparison(tmp_path: Path) -> None:
     asked(task(), ["ce"], 1, tmp_path)
     asked(task(), ["corn", "sord:temperature=2"], 2, tmp_path)  # methods and seeds may be added
     asked([task(split_seed=n) for n in range(2)], ["ce"], 1, tmp_path)  # and divisions
+    other = {**QUICK, "settings": {"max_epochs": 2}}
     with pytest.raises(
-        ValueError, match=r"parameters\.max_epochs = 1 instead of 2; choose another"
+        ValueError, match=r"parameters\.settings\.max_epochs = 1 instead of 2; choose another"
     ):
-        compare_methods(
-            task(), ["rps"], 1, tmp_path, parameters={**QUICK, "max_epochs": 2}, executor=Nobody()
-        )
+        compare_methods(task(), ["rps"], 1, tmp_path, parameters=other, executor=Nobody())
     with pytest.raises(ValueError, match=r"divisions\.0 = .* instead of"):
         asked(task(test_share=0.5), ["rps"], 1, tmp_path)
     with pytest.raises(ValueError, match="threads = 1 instead of 2"):
@@ -114,8 +113,8 @@ def test_of_two_comparisons_that_start_at_once_one_is_refused(tmp_path: Path) ->
         start.wait()
         try:
             compare_methods(
-                found, ["ce"], 1, tmp_path, parameters={**QUICK, "max_epochs": epochs},
-                executor=Nobody(),
+                found, ["ce"], 1, tmp_path, executor=Nobody(),
+                parameters={**QUICK, "settings": {"max_epochs": epochs}},
             )  # fmt: skip
             outcomes.append(str(epochs))
         except ValueError as error:
@@ -138,4 +137,6 @@ def test_counts_that_nobody_can_run_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="threads must be at least 1 and at most 1,024"):
         compare_methods(task(), ["ce"], 1, tmp_path, threads=10**9)
     with pytest.raises(ValueError, match="max_epochs must be at most"):
-        compare_methods(task(), ["ce"], 1, tmp_path, parameters={"max_epochs": 10**20})
+        compare_methods(
+            task(), ["ce"], 1, tmp_path, parameters={"settings": {"max_epochs": 10**20}}
+        )

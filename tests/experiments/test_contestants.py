@@ -11,6 +11,7 @@ from echelon.experiments.contestants import (
     contestant_parameters,
     make_model,
     model_of,
+    with_values,
 )
 from echelon.models.table import MODELS
 from tests.experiments.made_up import HERE, QUICK, task
@@ -72,3 +73,20 @@ def test_options_are_numbers_and_words_as_they_look() -> None:
 def test_contestants_that_there_are_not_are_named(spec: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         check_contestants(["corn", spec], 1)
+
+
+def test_a_dot_goes_into_a_parameter_that_is_a_mapping() -> None:
+    given = {"inputs": {"text": {"min_count": 1}}, "settings": None}
+    found = with_values(given, {"inputs.text.max_tokens": 8, "settings.patience": 3})
+    assert found == {
+        "inputs": {"text": {"min_count": 1, "max_tokens": 8}}, "settings": {"patience": 3},
+    }  # fmt: skip
+    assert given == {"inputs": {"text": {"min_count": 1}}, "settings": None}
+    with pytest.raises(ValueError, match=r"inputs.text.x goes into|text.x goes into text"):
+        with_values({"inputs": {"text": 3}}, {"inputs.text.x": 1})
+    asked = contestant_parameters("network:settings.patience=4:inputs.text.max_tokens=8", {})
+    model = make_model(asked)
+    assert (model.settings, model.inputs) == ({"patience": 4}, {"text": {"max_tokens": 8}})
+    for wrong in ("network:settings=4", "network:patience=4", "boosting:rounds.most=4"):
+        with pytest.raises(ValueError, match="has no option"):
+            contestant_parameters(wrong, {})

@@ -16,7 +16,7 @@ from echelon.experiments.jobs import LINEAR, Job
 from echelon.runs import read_run, read_runs
 from tests.experiments.same_runs import assert_same, found_in
 
-QUICK = {"max_epochs": 2, "device": "cpu"}
+QUICK = {"settings": {"max_epochs": 2}, "device": "cpu"}
 HERE = Executor(workers=1)
 
 
@@ -68,7 +68,7 @@ def test_a_folder_without_done_is_run_again(jobs, tmp_path) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_run_that_fails_is_named_and_the_others_are_kept(jobs, tmp_path, workers) -> None:
-    parameters = {**jobs[-1].config.parameters, "learning_rate": -1.0}
+    parameters = {**jobs[-1].config.parameters, "settings": {"learning_rate": -1.0}}
     bad = Job(replace(jobs[-1].config, parameters=parameters), jobs[-1].task)
     with pytest.raises(RunsFailed, match="1 of 3 runs failed: corn-seed1") as caught:
         Executor(workers=workers).run([bad, *jobs[:2]], tmp_path)

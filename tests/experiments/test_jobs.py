@@ -33,7 +33,7 @@ def test_settings_are_looked_at_before_anything_runs(tmp_path: Path) -> None:
     for wrong, message in (
         ({"device": "tpu"}, "device must be auto, cpu"),
         ({"recipe": "magic"}, "recipe must be one of"),
-        ({"learning_rate": "fast"}, "learning_rate must be a number"),
+        ({"settings": {"learning_rate": "fast"}}, "learning_rate must be a number"),
     ):
         with pytest.raises(ValueError, match=message):
             compare_methods(task(), ["ce"], 1, tmp_path / "runs", parameters=wrong)

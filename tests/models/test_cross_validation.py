@@ -9,13 +9,13 @@ import pytest
 import echelon
 from echelon import CumulativeLinkModel, OrdinalClassifier
 from echelon.data import make_friedman
-from tests.models.test_base import NAMES, rows
+from tests.models.test_predicting import NAMES, rows
 
 
 @pytest.fixture(scope="module")
 def fitted() -> OrdinalClassifier:
     model = OrdinalClassifier(
-        classes=NAMES, random_state=0, device="cpu", max_epochs=8, settings={"refit": False}
+        classes=NAMES, random_state=0, device="cpu", settings={"max_epochs": 8, "refit": False}
     )
     return model.fit(*rows(1500, 0))
 
@@ -27,7 +27,9 @@ def model(fitted: OrdinalClassifier) -> OrdinalClassifier:
 
 def test_crossings_survive_cross_validation() -> None:
     table, truth = rows(300, 0)
-    model = OrdinalClassifier("ornn", classes=NAMES, max_epochs=1, random_state=0, device="cpu")
+    model = OrdinalClassifier(
+        "ornn", classes=NAMES, settings={"max_epochs": 1}, random_state=0, device="cpu"
+    )
     curve = echelon.cross_val_curve(model, table, truth, folds=2)
     assert float(curve.crossings().max()) > 0
     alone = model.fit(table, truth).curve(table)
@@ -41,7 +43,9 @@ def data():
 
 def test_cross_validation_keeps_the_order_of_strings(data) -> None:
     names = np.array(["worst", "bad", "good", "best"])
-    model = OrdinalClassifier(classes=list(names), max_epochs=15, random_state=0, device="cpu")
+    model = OrdinalClassifier(
+        classes=list(names), settings={"max_epochs": 15}, random_state=0, device="cpu"
+    )
     curve = echelon.cross_val_curve(model, data.features, names[data.ranks], folds=3)
     error = np.abs(curve.median().numpy() - data.ranks).mean()
     assert error < 0.8 * np.abs(data.ranks - 1.5).mean()

@@ -14,7 +14,7 @@ from echelon import OrdinalClassifier
 from echelon.data import make_friedman
 from tests.forging import network_of, rewrite
 
-QUICK = {"max_epochs": 2, "random_state": 0, "device": "cpu"}
+QUICK = {"settings": {"max_epochs": 2}, "random_state": 0, "device": "cpu"}
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +49,10 @@ def saved(model: OrdinalClassifier, tmp_path_factory) -> Path:
             "backbone must be one of",
         ),
         (lambda d, t: d["parameters"].update(method="__import__"), "method must be one of"),
+        (
+            lambda d, t: d["parameters"].update(max_epochs=3),
+            "a model of the kind 'network' has no parameter 'max_epochs'",
+        ),
         (lambda d, t: d.pop("schema"), "does not describe a model"),
         (lambda d, t: d.update(classes=["lo"]), "does not describe a model"),
         (lambda d, t: network_of(d).update(surprise=1), "does not describe a model"),
@@ -84,7 +88,7 @@ def test_own_networks_are_not_saved(tmp_path: Path) -> None:
         {"recipe": "no such recipe"},
         {"text": "kind"},
         {"settings": {"scaling": "nonsense"}},
-        {"max_epochs": object()},
+        {"settings": {"max_epochs": object()}},
     ],
 )
 def test_parameters_set_after_the_fit_do_not_change_what_is_saved(

@@ -27,7 +27,7 @@ from echelon.data import make_friedman
 from tests.forging import encodings_of, network_of, rewrite
 from tests.media import mixed_table, save_tiny_encoder
 
-QUICK = {"max_epochs": 2, "random_state": 0, "device": "cpu"}
+QUICK = {"settings": {"max_epochs": 2}, "random_state": 0, "device": "cpu"}
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_every_method(tmp_path: Path, method: str, backbone: str) -> None:
         {"recipe": "paper"},
         {"method": "clm", "method_options": {"link": "probit"}},
         {"decision": np.ones((4, 4)) - np.eye(4)},
-        {"settings": {"scaling": "standard"}},
+        {"settings": {"max_epochs": 2, "scaling": "standard"}},
     ],
 )
 def test_options(tmp_path: Path, options) -> None:
@@ -255,11 +255,13 @@ def media_models(tmp_path_factory) -> dict[str, Path]:
     """A saved model with a network of timm, and one with a text encoder of transformers."""
     folder = tmp_path_factory.mktemp("media")
     frame, ranks = mixed_table(24)
-    quick = {"max_epochs": 1, "batch_size": 8, "random_state": 0, "device": "cpu"}
+    quick = {"settings": {"max_epochs": 1, "batch_size": 8}, "random_state": 0, "device": "cpu"}
     image = OrdinalClassifier(
-        backbone="timm:resnet18", backbone_options={"channels": (16, 16, 16, 16)},
-        image_options={"size": 32}, **quick,
-    )  # fmt: skip
+        backbone="timm:resnet18",
+        backbone_options={"channels": (16, 16, 16, 16)},
+        inputs={"image": {"size": 32}},
+        **quick,
+    )
     image.fit(list(frame["picture"]), ranks).save(folder / "image")
     encoder = save_tiny_encoder(folder / "encoder")
     text = OrdinalClassifier(backbone=f"hf:{encoder}", **quick)

@@ -1,6 +1,7 @@
 """The estimator, as users of scikit-learn and pandas use it."""
 
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,10 +22,11 @@ import echelon
 from echelon import OrdinalClassifier
 from echelon.data import make_friedman
 from echelon.storage.bundle import read_bundle
+from echelon.training.recipes import SETTING_NAMES
 from tests.cases import THOROUGH
 from tests.weighting import rows, weighted_share
 
-QUICK = {"max_epochs": 3, "random_state": 0, "device": "cpu"}
+QUICK = {"settings": {"max_epochs": 3}, "random_state": 0, "device": "cpu"}
 
 
 EXPECTED_FAILURES = {
@@ -34,7 +36,7 @@ EXPECTED_FAILURES = {
 
 
 @parametrize_with_checks(
-    [OrdinalClassifier(max_epochs=12, random_state=0, device="cpu")],
+    [OrdinalClassifier(settings={"max_epochs": 12}, random_state=0, device="cpu")],
     expected_failed_checks=lambda _: EXPECTED_FAILURES,
     xfail_strict=True,
 )
@@ -179,7 +181,12 @@ def test_a_weight_is_a_weight(method: str) -> None:
     exact = LogisticRegression(C=1e6).fit(features, ranks, sample_weight=weight)
     share = exact.predict_proba(features)[:, 1].mean()  # about 0.95, and 0.025 without weights
     found = weighted_share(
-        1, "linear", n=400, method=method, validation_fraction=0, max_epochs=40, learning_rate=0.05
+        1,
+        "linear",
+        n=400,
+        method=method,
+        validation_fraction=0,
+        settings={"max_epochs": 40, "learning_rate": 0.05},
     )
     assert found == pytest.approx(share, abs=0.01)
 
@@ -189,9 +196,12 @@ def test_balanced_classes_have_equal_shares_in_noise() -> None:
     features = generator.normal(size=(600, 1))
     ranks = np.array([0] * 500 + [1] * 80 + [2] * 20)
     model = OrdinalClassifier(
-        backbone="linear", class_weight="balanced", random_state=0, validation_fraction=0,
-        max_epochs=20, learning_rate=0.05,
-    )  # fmt: skip
+        backbone="linear",
+        class_weight="balanced",
+        random_state=0,
+        validation_fraction=0,
+        settings={"max_epochs": 20, "learning_rate": 0.05},
+    )
     shares = model.fit(features, ranks).predict_proba(features).mean(axis=0)
     np.testing.assert_allclose(shares, 1 / 3, atol=0.03)
 
@@ -261,8 +271,8 @@ def test_the_papers_recipe(data) -> None:
         ({"recipe": "best"}, "recipe must be one of 'default', 'paper'"),
         ({"decision": "average"}, "decision must be one of 'median', 'mean', 'mode'"),
         ({"decision": np.zeros((2, 2))}, r"cost_matrix must have the shape \(4, 4\)"),
-        ({"max_epochs": 0}, "max_epochs must be an integer of at least 1"),
-        ({"learning_rate": -1.0}, "learning_rate must be greater than 0"),
+        ({"settings": {"max_epochs": 0}}, "max_epochs must be an integer of at least 1"),
+        ({"settings": {"learning_rate": -1.0}}, "learning_rate must be greater than 0"),
         ({"validation_fraction": 1.5}, "between 0 and 1"),
         ({"class_weight": "auto"}, "class_weight must be 'balanced' or a mapping.*got 'auto'"),
         (
@@ -274,16 +284,19 @@ def test_the_papers_recipe(data) -> None:
             "class_weight must be a finite number of at least 0.*-1.0 for 0",
         ),
         ({"class_weight": [1, 2, 3, 4]}, r"such as \{0: 1, 1: 2, 2: 3, 3: 4\}; got \[1, 2, 3, 4\]"),
-        ({"batch_size": 0}, "batch_size must be an integer of at least 1; got 0"),
+        ({"settings": {"batch_size": 0}}, "batch_size must be an integer of at least 1; got 0"),
         ({"class_weight": {1: float("nan")}}, "class_weight must be a finite number"),
         ({"class_weight": {1: "2"}}, "class_weight must be a finite number"),
         ({"class_weight": dict.fromkeys(range(4), 0)}, "0 for every class that occurs"),
         ({"class_weight": {9: 1.0}}, "label 9 in y is not in classes"),
-        ({"metric": "f1"}, "metric must be one of accuracy"),
+        ({"settings": {"metric": "f1"}}, "metric must be one of accuracy"),
         ({"settings": {"momentum": 1}}, "there is no setting 'momentum'"),
         ({"backbone_options": {"depth": 3}}, "does not take these options"),
         ({"method_options": {"link": "x"}}, "corn has no option 'link'"),
-        ({"learning_rate": 1e30}, r"loss became nan in epoch \d.*smaller learning_rate"),
+        (
+            {"settings": {"max_epochs": 3, "learning_rate": 1e30}},
+            r"loss became nan in epoch \d.*smaller learning_rate",
+        ),
     ],
 )
 def test_wrong_parameters(data, change, message: str) -> None:
@@ -294,7 +307,7 @@ def test_wrong_parameters(data, change, message: str) -> None:
 
 def test_the_number_of_rows_beside_it_does_not_move_a_prediction() -> None:
     data = make_friedman(5000, num_classes=10)
-    model = OrdinalClassifier("ce", max_epochs=8, random_state=0, device="cpu")
+    model = OrdinalClassifier("ce", settings={"max_epochs": 8}, random_state=0, device="cpu")
     model.fit(data.features[:1500], data.ranks[:1500])
     together = model.predict_proba(data.features)
     alone = [model.predict_proba(some) for some in np.split(data.features, [1, 2, 30, 3000])]
@@ -335,9 +348,11 @@ print(sorted(name for name in sys.modules if name.startswith(("echelon.training"
 def saved(tmp_path_factory) -> Path:
     data = make_friedman(200, num_classes=4)
     model = echelon.OrdinalClassifier(
-        max_epochs=2, random_state=0, device="cpu", backbone_options={"hidden": (8,)},
-        settings={"scaling": "standard"},
-    )  # fmt: skip
+        settings={"max_epochs": 2, "scaling": "standard"},
+        random_state=0,
+        device="cpu",
+        backbone_options={"hidden": (8,)},
+    )
     model.fit(data.features, data.ranks).save(path := tmp_path_factory.mktemp("network") / "m")
     return path
 
@@ -375,3 +390,29 @@ def test_a_setting_that_there_is_not_is_told_all_that_there_are() -> None:
     data = make_friedman(50, num_classes=3)
     with pytest.raises(ValueError, match=r"no setting 'surprise'; there are: max_epochs.*scaling"):
         model.fit(data.features, data.ranks)
+
+
+def test_the_parameters_are_few_and_the_docstring_says_what_all_of_them_are() -> None:
+    names = set(echelon.OrdinalClassifier().get_params())
+    assert len(names) <= 18
+    text = echelon.OrdinalClassifier.__doc__
+    listed = " ".join(line for line in text.splitlines() if re.match(r"    \w[\w, ]* : ", line))
+    assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", listed)] == []
+    assert [name for name in SETTING_NAMES if f"`{name}`" not in text] == []
+
+
+def test_a_parameter_among_the_settings_is_told_its_place() -> None:
+    data = make_friedman(50, num_classes=3)
+    model = echelon.OrdinalClassifier(settings={"method_options": {}})
+    with pytest.raises(ValueError, match="write method_options="):
+        model.fit(data.features, data.ranks)
+
+
+def test_the_threads_that_read_images_are_not_saved(tmp_path: Path) -> None:
+    """They belong to the machine, unlike what else is said of the inputs."""
+    data = make_friedman(60, num_classes=3)
+    inputs = {"image": {"workers": 3, "size": 8}}
+    model = echelon.OrdinalClassifier("ce", "linear", inputs=inputs, **QUICK)
+    model.fit(data.features, data.ranks).save(tmp_path / "m")
+    assert echelon.load(tmp_path / "m").inputs == {"image": {"size": 8}}
+    assert model.inputs == inputs

@@ -14,7 +14,7 @@ from echelon import OrdinalClassifier
 from echelon.data import make_reviews
 from tests.media import mixed_table, save_tiny_encoder
 
-QUICK = {"max_epochs": 2, "batch_size": 16, "random_state": 0, "device": "cpu"}
+QUICK = {"settings": {"max_epochs": 2, "batch_size": 16}, "random_state": 0, "device": "cpu"}
 SMALL = {
     "table": {"hidden": (8,)}, "text": {"embedding": 8, "hidden": 8}, "image": {"widths": (4, 8)},
 }  # fmt: skip
@@ -88,8 +88,7 @@ def test_crossings_of_texts_reach_the_user(mixed) -> None:
         "lstm",
         text="review",
         backbone_options={"embedding": 8, "hidden": 8},
-        learning_rate=1e-9,
-        **QUICK | {"random_state": 1},
+        **QUICK | {"random_state": 1, "settings": {**QUICK["settings"], "learning_rate": 1e-9}},
     ).fit(frame[["review"]], ranks)
     curve = model.curve(frame[["review"]])
     assert float(curve.crossings().max()) > 0
@@ -145,9 +144,12 @@ def test_a_text_is_learnt() -> None:
     train, test = make_reviews(900, num_classes=3, seed=0), make_reviews(500, num_classes=3, seed=1)
     options = {"embedding": 32, "hidden": 32, "dropout": 0.1}
     model = OrdinalClassifier(
-        backbone="lstm", backbone_options=options, max_epochs=12, random_state=0, device="cpu",
-        learning_rate=1e-2,
-    )  # fmt: skip
+        backbone="lstm",
+        backbone_options=options,
+        settings={"max_epochs": 12, "learning_rate": 1e-2},
+        random_state=0,
+        device="cpu",
+    )
     model.fit(train.texts, train.ranks)
     found = np.abs(model.predict(test.texts) - test.ranks).mean()
     floor = np.abs((test.bayes_probabilities.cumsum(1) < 0.5).sum(1) - test.ranks).mean()
@@ -190,9 +192,11 @@ def test_an_encoder_that_is_not_there(mixed) -> None:
 def test_workers_decide_nothing_and_the_seed_everything(tmp_path: Path) -> None:
     frame, ranks = mixed_table(40, tmp_path)
     paths = [str(tmp_path / name) for name in frame["picture"]]
-    options = {"image_options": {"flip": True}, "backbone_options": SMALL["image"], **QUICK}
+    options = {"backbone_options": SMALL["image"], **QUICK}
     one, two = (
-        OrdinalClassifier(backbone="resnet", workers=workers, **options).fit(paths, ranks)
+        OrdinalClassifier(
+            backbone="resnet", inputs={"image": {"flip": True, "workers": workers}}, **options
+        ).fit(paths, ranks)
         for workers in (0, 3)
     )
     for name, tensor in one.network_.state_dict().items():
@@ -208,10 +212,12 @@ def test_broken_images_raise_or_are_skipped(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"image .*(7|30).png"):
         made.fit(paths, ranks)
     with pytest.warns(UserWarning, match=r"2 of 40 rows are left out.*7.png cannot be read"):
-        made.set_params(on_broken="skip").fit(paths, ranks, groups=np.arange(40))
+        made.set_params(inputs={"image": {"on_broken": "skip"}}).fit(
+            paths, ranks, groups=np.arange(40)
+        )
     assert sorted(made.skipped_) == [7, 30]
     with pytest.raises(ValueError, match="on_broken must be 'raise' or 'skip'"):
-        made.set_params(on_broken="ignore").fit(paths, ranks)
+        made.set_params(inputs={"image": {"on_broken": "ignore"}}).fit(paths, ranks)
     with pytest.raises(ValueError, match="names no image in row 3 of 3"):
         made.predict(pd.DataFrame({"picture": [paths.picture[0], paths.picture[1], None]}))
 
@@ -269,8 +275,11 @@ def test_cross_validation_on_texts(mixed) -> None:
     [
         ({"backbone": "lstm"}, "needs a column of texts, and none was named"),
         ({"text": "revew"}, "there is no text column 'revew'; the columns are: size, kind"),
-        ({"text": "review", "text_options": {"words": 3}}, "do not take these options"),
-        ({"image": "picture", "image_options": {"preprocessing": "x"}}, "must be one of own"),
+        ({"text": "review", "inputs": {"text": {"words": 3}}}, "do not take these options"),
+        (
+            {"image": "picture", "inputs": {"image": {"preprocessing": "x"}}},
+            "must be one of own",
+        ),
         ({"text": "review", "backbone": torch.nn.Identity()}, "numbers and categories only"),
         ({"text": "review", "backbone_options": {"text": {"cells": 1}}}, "does not take these"),
     ],
@@ -306,7 +315,7 @@ def test_odd_shapes_of_texts(mixed) -> None:
 def test_short_texts_as_onnx(mixed, tmp_path: Path) -> None:
     frame, ranks = mixed
     made = OrdinalClassifier(
-        backbone="lstm", text_options={"max_tokens": 3}, backbone_options=SMALL["text"], **QUICK
+        backbone="lstm", inputs={"text": {"max_tokens": 3}}, backbone_options=SMALL["text"], **QUICK
     ).fit(frame["review"], ranks)
     made.export_onnx(tmp_path / "m.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx")

@@ -11,7 +11,7 @@ import echelon
 from echelon import OrdinalClassifier
 from echelon.data import make_friedman
 
-QUICK = {"max_epochs": 3, "random_state": 0, "device": "cpu"}
+QUICK = {"settings": {"max_epochs": 3}, "random_state": 0, "device": "cpu"}
 
 
 def run(path: Path, frame: pd.DataFrame) -> dict[str, np.ndarray]:
@@ -44,7 +44,11 @@ def frame() -> pd.DataFrame:
     "options",
     [
         # every method is in tests/slow, and every curve in tests/contracts
-        {"method": "coral", "backbone": "linear", "settings": {"scaling": "standard"}},
+        {
+            "method": "coral",
+            "backbone": "linear",
+            "settings": {"max_epochs": 3, "scaling": "standard"},
+        },
         {"method": "ce", "backbone": "tabm", "decision": "mode"},
         {"method": "corn", "decision": np.abs(np.subtract.outer(range(4), range(4))) ** 2.0},
         {"method": "corn", "recipe": "paper"},

@@ -24,7 +24,7 @@ def rows(n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
 @pytest.fixture(scope="module")
 def fitted() -> OrdinalClassifier:
     model = OrdinalClassifier(
-        classes=NAMES, random_state=0, device="cpu", max_epochs=8, settings={"refit": False}
+        classes=NAMES, random_state=0, device="cpu", settings={"max_epochs": 8, "refit": False}
     )
     return model.fit(*rows(1500, 0))
 
@@ -56,7 +56,11 @@ def test_a_decision_can_be_taken_after_fitting(model) -> None:
 def test_kappa_needs_validation_rows() -> None:
     table, truth = rows(100, 0)
     model = OrdinalClassifier(
-        classes=NAMES, max_epochs=1, validation_fraction=0, decision="kappa", device="cpu"
+        classes=NAMES,
+        settings={"max_epochs": 1},
+        validation_fraction=0,
+        decision="kappa",
+        device="cpu",
     ).fit(table, truth)
     with pytest.raises(ValueError, match="'kappa' needs cut-points"):
         model.predict(table)
@@ -74,7 +78,9 @@ def test_a_wrong_decision_is_refused_before_fitting(decision, message) -> None:
 
 def test_crossings_reach_the_user() -> None:
     table, truth = rows(300, 0)
-    model = OrdinalClassifier("ornn", classes=NAMES, max_epochs=1, random_state=0, device="cpu")
+    model = OrdinalClassifier(
+        "ornn", classes=NAMES, settings={"max_epochs": 1}, random_state=0, device="cpu"
+    )
     curve = model.fit(table, truth).curve(rows(20_000, 1)[0])
     assert float(curve.crossings().max()) > 0
 
@@ -82,7 +88,7 @@ def test_crossings_reach_the_user() -> None:
 def test_a_row_that_cannot_be_predicted_is_named() -> None:
     table, truth = rows(100, 0)
     model = OrdinalClassifier(
-        classes=NAMES, max_epochs=1, random_state=0, device="cpu", settings={"scaling": "none"}
+        classes=NAMES, settings={"max_epochs": 1, "scaling": "none"}, random_state=0, device="cpu"
     ).fit(table, truth)
     table = table.astype(float)
     table.loc[7, "V3"] = 1e300  # which is infinite for a network
@@ -225,5 +231,5 @@ def test_calibrating_makes_old_intervals_invalid(model) -> None:
 
 def test_a_new_fit_forgets_both(model) -> None:
     model.conformalize(*rows(100, 2))
-    model.set_params(max_epochs=1).fit(*rows(100, 0))
+    model.set_params(settings={"max_epochs": 1}).fit(*rows(100, 0))
     assert model.conformal_ is None

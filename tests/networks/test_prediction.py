@@ -7,6 +7,7 @@ from torch import nn
 
 import echelon
 from echelon.data.inputs import Inputs
+from echelon.data.kinds.image import ImageSettings
 from echelon.data.kinds.numbers import TableEncoder
 from echelon.data.kinds.text import TokenLists
 from echelon.networks import prediction
@@ -78,3 +79,13 @@ def test_curves_of_texts_are_in_the_order_of_the_rows(of_texts, monkeypatch) -> 
 def test_threads_read_only_what_takes_time() -> None:
     assert worker_count(torch.zeros(3, 2), 4) == 0
     assert worker_count(texts(), 4) == 0
+
+
+@pytest.mark.parametrize("workers", [-1, 1.5, True, "4"])
+def test_threads_are_counted(workers) -> None:
+    cells = np.empty(1, dtype=object)
+    cells[0] = np.zeros((4, 4), dtype=np.uint8)
+    images = Inputs({"image": ImageSettings(4, 4).encode(cells)})
+    assert worker_count(images, 2) == 2
+    with pytest.raises(ValueError, match="workers must be a whole number of threads, at least 0"):
+        worker_count(images, workers)

@@ -13,9 +13,11 @@ from echelon.networks.randomness import RandomStream
 def fitted(seed: int) -> np.ndarray:
     data = make_friedman(200, num_classes=3, seed=1)
     model = OrdinalClassifier(
-        max_epochs=6, random_state=seed, device="cpu",
+        settings={"max_epochs": 6},
+        random_state=seed,
+        device="cpu",
         backbone_options={"hidden": (16,), "dropout": 0.3},
-    )  # fmt: skip
+    )
     return model.fit(data.features, data.ranks).predict_proba(data.features)
 
 

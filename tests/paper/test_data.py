@@ -122,9 +122,14 @@ def test_afad(tmp_path: Path) -> None:
         assert Path(path).is_file()
         assert Path(path).parts[-3] == str(age)
     model = OrdinalClassifier(
-        backbone="resnet", image=found.image, max_epochs=1, random_state=0, device="cpu",
-        classes=found.classes, backbone_options={"widths": (4,), "blocks": 1},
-    )  # fmt: skip
+        backbone="resnet",
+        image=found.image,
+        settings={"max_epochs": 1},
+        random_state=0,
+        device="cpu",
+        classes=found.classes,
+        backbone_options={"widths": (4,), "blocks": 1},
+    )
     model.fit(
         found.features["train"], found.labels("train"),
         X_val=found.features["valid"], y_val=found.labels("valid"),

@@ -30,8 +30,8 @@ def test_the_settings_are_the_papers_or_the_searched_ones(partition, tmp_path) -
     assert described["settings"]["ce"] == "0.0005, batches of 64, 300 x 200"
     search = Search.of(
         {
-            "grid": {"learning_rate": [1e-9, 2e-3], "batch_size": [32]},
-            "methods": ["corn"], "recipe": "paper", "parameters": {"max_epochs": 3},
+            "grid": {"settings.learning_rate": [1e-9, 2e-3], "settings.batch_size": [32]},
+            "methods": ["corn"], "recipe": "paper", "parameters": {"settings": {"max_epochs": 3}},
         }
     )  # fmt: skip
     searched = Experiment(data=partition, methods=["corn"], seeds=1, search=search)

@@ -25,7 +25,7 @@ def losses(method: str, rows: int, seeds: range, test, **parameters) -> np.ndarr
 def test_a_method_is_rarely_called_different_from_itself() -> None:
     """500 comparisons of five networks with five others, on test rows of their own."""
     test = make_friedman(20_000, seed=501)
-    quick = {"max_epochs": 4, "settings": {"refit": False}}
+    quick = {"settings": {"max_epochs": 4, "refit": False}}
     pool = losses("corn", 2000, range(NETWORKS), test, **quick)
     generator = np.random.default_rng(0)
     different = 0

@@ -24,7 +24,7 @@ def covered_and_width(p, truth, limit) -> tuple[float, float]:
 def fitted(request) -> OrdinalClassifier:
     data = make_friedman(3000, num_classes=8, seed=100)
     model = OrdinalClassifier(
-        request.param, random_state=0, max_epochs=6, device="cpu", settings={"refit": False}
+        request.param, random_state=0, settings={"max_epochs": 6, "refit": False}, device="cpu"
     )
     return model.fit(data.features, data.ranks)
 

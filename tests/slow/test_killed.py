@@ -129,7 +129,7 @@ def ray_processes() -> set[str]:
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes through /proc")
 def test_a_ray_cluster_gives_the_same_and_leaves_no_process(small_frame, tmp_path) -> None:
     task = table_task("small", small_frame.drop(columns="rating"), small_frame["rating"])
-    parameters = {"max_epochs": 2, "device": "cpu"}
+    parameters = {"settings": {"max_epochs": 2}, "device": "cpu"}
     made = comparison_jobs([task], ["ce", "corn"], 2, parameters=parameters)
     Executor(workers=1).run(made, tmp_path / "here")
     before = ray_processes()

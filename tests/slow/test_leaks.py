@@ -25,7 +25,10 @@ def test_two_hundred_fits_leave_nothing_behind(tmp_path: Path) -> None:
     held, files, threads = [], [], []
     for number in range(FITS):
         model = echelon.OrdinalClassifier(
-            max_epochs=2, random_state=number, device="cpu", checkpoint_dir=tmp_path / "c"
+            settings={"max_epochs": 2},
+            random_state=number,
+            device="cpu",
+            checkpoint_dir=tmp_path / "c",
         )
         model.fit(data.features, data.ranks)
         model.calibrate(data.features, data.ranks)

@@ -46,14 +46,18 @@ def test_digits_with_the_small_resnet() -> None:
 
 def test_discs_are_near_their_floor() -> None:
     train, test = make_discs(4000, seed=0), make_discs(3000, seed=1)
-    model = OrdinalClassifier(backbone="resnet", max_epochs=12, random_state=0, device="cpu")
+    model = OrdinalClassifier(
+        backbone="resnet", settings={"max_epochs": 12}, random_state=0, device="cpu"
+    )
     found = metrics.mae(test.ranks, model.fit(train.images, train.ranks).predict(test.images))
     assert found <= 1.05 * floor_mae(test)
 
 
 def test_reviews_are_near_their_floor() -> None:
     train, test = make_reviews(6000, seed=0), make_reviews(3000, seed=1)
-    model = OrdinalClassifier(backbone="lstm", max_epochs=15, random_state=0, device="cpu")
+    model = OrdinalClassifier(
+        backbone="lstm", settings={"max_epochs": 15}, random_state=0, device="cpu"
+    )
     found = metrics.mae(test.ranks, model.fit(train.texts, train.ranks).predict(test.texts))
     assert found <= 1.15 * floor_mae(test)
 
@@ -69,8 +73,8 @@ texts, discs = make_reviews(129, num_classes=3), make_discs(129, num_classes=3)
 frame = pd.DataFrame({"text": texts.texts, "picture": list(discs.images), "x": texts.scores})
 model = OrdinalClassifier(
     text="text", image="picture", backbone={"image": "timm:vit_tiny_patch16_224"},
-    max_epochs=1, batch_size=32, validation_fraction=0, random_state=3, device="cpu",
-    image_options={"size": 32},
+    settings={"max_epochs": 1, "batch_size": 32}, validation_fraction=0, random_state=3,
+    device="cpu", inputs={"image": {"size": 32}},
     backbone_options={"text": {"dropout": 0.0, "word_dropout": 0.0, "hidden": 8},
                       "image": {"img_size": 32, "embed_dim": 12, "depth": 1, "num_heads": 2}},
 )

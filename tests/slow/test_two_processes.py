@@ -22,8 +22,8 @@ from echelon import OrdinalClassifier
 from echelon.data import make_friedman
 data = make_friedman(640, num_classes=5)
 model = OrdinalClassifier(
-    sys.argv[2], "linear", max_epochs=1, batch_size=64, validation_fraction=0, random_state=3,
-    device="cpu",
+    sys.argv[2], "linear", settings={"max_epochs": 1, "batch_size": 64}, validation_fraction=0,
+    random_state=3, device="cpu",
 )
 model.fit(data.features, data.ranks)
 import os, torch.distributed as dist

@@ -16,8 +16,8 @@ from echelon.training import loop
 from echelon.training.checkpoints import _KEY, CheckpointFolder
 
 OPTIONS = {
-    "max_epochs": 3, "batch_size": 32, "random_state": 0, "device": "cpu",
-    "backbone_options": {"hidden": (8,)}, "settings": {"refit": False, "average": 0.9},
+    "random_state": 0, "device": "cpu", "backbone_options": {"hidden": (8,)},
+    "settings": {"max_epochs": 3, "batch_size": 32, "refit": False, "average": 0.9},
 }  # fmt: skip
 
 

@@ -41,9 +41,12 @@ def fit_and_save(folder: Path, out: Path) -> None:
     torch.set_num_threads(1)
     data = make_friedman(1500, num_classes=5)
     model = OrdinalClassifier(
-        max_epochs=6, batch_size=16, random_state=3, device="cpu", checkpoint_dir=folder,
-        backbone_options={"hidden": (16, 16), "dropout": 0.2}, settings={"average": 0.9},
-    )  # fmt: skip
+        settings={"max_epochs": 6, "batch_size": 16, "average": 0.9},
+        random_state=3,
+        device="cpu",
+        checkpoint_dir=folder,
+        backbone_options={"hidden": (16, 16), "dropout": 0.2},
+    )
     model.fit(data.features, data.ranks)
     model.save(out)
 
@@ -94,8 +97,9 @@ def test_a_killed_fit_goes_on_to_the_same_bits(processes, tmp_path: Path) -> Non
 
 def test_a_full_disk_at_a_checkpoint_does_not_end_a_fit(tmp_path: Path, monkeypatch) -> None:
     data = make_friedman(300, num_classes=3)
-    options = {"max_epochs": 4, "random_state": 0, "device": "cpu"}
-    options["settings"] = {"refit": False}  # one stage, so that one warning is all
+    options = {"random_state": 0, "device": "cpu"}
+    # one stage, so that one warning is all
+    options["settings"] = {"max_epochs": 4, "refit": False}
     expected = OrdinalClassifier("ce", "linear", **options).fit(data.features, data.ranks)
     train = loop.train
     monkeypatch.setattr(
@@ -119,7 +123,7 @@ def test_a_full_disk_at_a_checkpoint_does_not_end_a_fit(tmp_path: Path, monkeypa
 def test_what_was_validated_is_what_remains(average: float) -> None:
     data, held = make_friedman(600, num_classes=4), make_friedman(200, num_classes=4, seed=1)
     model = OrdinalClassifier(
-        max_epochs=5, random_state=0, device="cpu", settings={"average": average}
+        settings={"max_epochs": 5, "average": average}, random_state=0, device="cpu"
     )
     model.fit(data.features, data.ranks, X_val=held.features, y_val=held.ranks)
     name = "validation_ranked_probability_score"
@@ -156,8 +160,8 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
     data = make_friedman(200, num_classes=3)
     CheckpointFolder(tmp_path, "of another").save({}, {})
     model = OrdinalClassifier(
-        max_epochs=2, random_state=0, device="cpu", checkpoint_dir=tmp_path,
-    )  # fmt: skip
+        settings={"max_epochs": 2}, random_state=0, device="cpu", checkpoint_dir=tmp_path
+    )
     with pytest.raises(ValueError, match="is of another run"):
         model.fit(data.features, data.ranks)
 
@@ -229,9 +233,16 @@ def test_the_thresholds_of_a_head_are_free_of_decay_unless_asked() -> None:
     largest = {}
     for is_decayed in (False, True):
         model = OrdinalClassifier(
-            "coral", max_epochs=60, weight_decay=0.5, random_state=0, device="cpu",
-            settings={"decay_thresholds": is_decayed, "refit": False},
-        ).fit(data.features, data.ranks)  # fmt: skip
+            "coral",
+            settings={
+                "max_epochs": 60,
+                "weight_decay": 0.5,
+                "decay_thresholds": is_decayed,
+                "refit": False,
+            },
+            random_state=0,
+            device="cpu",
+        ).fit(data.features, data.ranks)
         largest[is_decayed] = model.network_.head.bias.abs().max().item()
     assert largest[True] < 2.71  # where they start, the log-odds of 15 : 1
     assert largest[False] > largest[True] + 1
@@ -244,7 +255,7 @@ def test_what_is_given_stands_over_the_recipe_and_erases_nothing() -> None:
     model.set_params(backbone_options={"dropout": 0.3})
     options = model.network_spec(frame).backbone_options["text"]
     assert (options["hidden"], options["dropout"]) == (256, 0.3)
-    given = {"image_options": {"size": 112}}
+    given = {"inputs": {"image": {"size": 112}}}
     spec = make_spec("paper", "corn", {"image": "timm:resnet34"}, ("image",), given)
     assert spec.input_options == {"image": {"preprocessing": "paper", "size": 112}}
 

@@ -6,7 +6,7 @@ from echelon import OrdinalClassifier
 from echelon.data import make_friedman
 from echelon.training.progress import epoch_bar, fit_bar, run_bar
 
-QUICK = {"max_epochs": 3, "random_state": 0, "device": "cpu"}
+QUICK = {"settings": {"max_epochs": 3}, "random_state": 0, "device": "cpu"}
 
 
 @pytest.fixture(scope="module")

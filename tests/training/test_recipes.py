@@ -1,10 +1,12 @@
 """Recipes: what is refused before anything is trained."""
 
+from dataclasses import fields
+
 import pytest
 
 from echelon.methods import METHODS
 from echelon.networks.table import BACKBONES
-from echelon.training.recipes import make_spec
+from echelon.training.recipes import SETTING_NAMES, Settings, make_spec, require_settings
 
 ENSEMBLES = [name for name, row in BACKBONES.items() if row.is_ensemble]
 COUPLING = [name for name, row in METHODS.items() if row.couples_rows]
@@ -24,3 +26,28 @@ def test_a_method_that_couples_rows_takes_no_ensemble(method: str, backbone: str
 def test_who_couples_rows_says_so() -> None:
     assert COUPLING == ["cnnpor"]
     assert ENSEMBLES == ["tabm"]
+
+
+def test_every_setting_says_what_it_is() -> None:
+    text = Settings.__doc__
+    assert [field.name for field in fields(Settings) if f"    {field.name} : " not in text] == []
+    assert "`scaling`" in text
+    assert set(SETTING_NAMES) == {field.name for field in fields(Settings)} - {"decision"} | {
+        "scaling"
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"max_epoch": 3}, "no setting 'max_epoch'; there are: .*: did you mean 'max_epochs'"),
+        ({"learning_rates": 1}, "did you mean 'learning_rate'"),
+        ({"momentum": 1}, "no setting 'momentum'; there are: max_epochs.*scaling: leave it out"),
+        ({3: 1}, "no setting '3'"),
+        ({"decision": "mode"}, "got 'decision', which is a parameter of its own: write decision="),
+        (["max_epochs"], r"settings must be a mapping .* such as \{'max_epochs': 10\}; got \["),
+    ],
+)
+def test_what_is_no_setting_is_refused_with_what_is_near(given, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        require_settings(given, ["method", "decision"])

@@ -112,7 +112,8 @@ def compare(
         tasks = described.tasks(splits, test_share)
         columns = described.columns_by_kind
     parameters = {
-        "backbone": backbone, "recipe": recipe, "max_epochs": max_epochs, "device": device,
+        "backbone": backbone, "recipe": recipe, "device": device,
+        "settings": None if max_epochs is None else {"max_epochs": max_epochs},
         "backbone_options": backbone_options(backbone, frozen), **columns,
     }  # fmt: skip
     jobs = comparison_jobs(tasks, names, seeds, parameters=parameters, threads=threads)

@@ -154,7 +154,7 @@ def fit(
             "--recipe": ("recipe", recipe),
             "--decision": ("decision", read_decision(decision)),
             "--class-weight": ("class_weight", class_weight),
-            "--max-epochs": ("max_epochs", max_epochs),
+            "--max-epochs": ("settings.max_epochs", max_epochs),
             "--time-limit": ("time_limit", time_limit),
             "--resume": ("checkpoint_dir", checkpoints if resume else None),
             "--device": ("device", device),
@@ -199,12 +199,17 @@ def fit(
 def _make_model(spec: str | None, options: Mapping[str, tuple[str, Any]], **parameters: Any) -> Any:
     """The unfitted model of a name, with the options that were given; it must have them all.
 
-    `options` has the name of a parameter and its value for each option; None is one not given.
+    `options` has the name of a parameter and its value for each option; None is one not given. A
+    dot goes into a parameter that is a mapping.
     """
-    from echelon.experiments.contestants import contestant_parameters, make_model
+    from echelon.experiments.contestants import contestant_parameters, make_model, with_values
 
     if spec is None:
-        wanted = {parameter for parameter, value in options.values() if value is not None}
+        wanted = {
+            parameter.partition(".")[0]
+            for parameter, value in options.values()
+            if value is not None
+        }
         *others, last = DEFAULT_MODELS
         if is_launched():  # several processes fit one network, and nothing else
             others = []
@@ -212,14 +217,14 @@ def _make_model(spec: str | None, options: Mapping[str, tuple[str, Any]], **para
     name = spec.partition(":")[0]
     known = _parameters(name)
     for option, (parameter, value) in options.items():
-        if value is not None and parameter not in known:
-            taken = [one for one, (own, _) in options.items() if own in known]
+        if value is not None and parameter.partition(".")[0] not in known:
+            taken = [other for other, (own, _) in options.items() if own.partition(".")[0] in known]
             raise ValueError(
                 f"the model {name} has no {option}; of the options that not all models have it has "
                 f"{', '.join(taken) or 'none'}: leave out {option}, or choose another --model"
             )
     given = {parameter: value for parameter, value in options.values() if value is not None}
-    return make_model({**contestant_parameters(spec, {}), **given, **parameters})
+    return make_model({**with_values(contestant_parameters(spec, {}), given), **parameters})
 
 
 def _parameters(name: str) -> set[str]:

@@ -120,18 +120,20 @@ def row_weights(
     return of_class if sample_weight is None else sample_weight * of_class
 
 
-def without_broken(rows: Rows, on_broken: OnBroken) -> tuple[Rows, dict[int, str]]:
+def without_broken(rows: Rows, on_broken: Mapping[str, OnBroken]) -> tuple[Rows, dict[int, str]]:
     """The rows whose cells can be read, and why the others cannot.
 
-    With ``on_broken="raise"`` nothing is read yet: the first broken image raises when it is needed.
+    `on_broken` says by kind what is done. Of a kind with ``"raise"``, or that is not named, nothing
+    is read yet: the first broken cell raises when it is needed.
     """
-    if on_broken not in ("raise", "skip"):
-        raise ValueError(f"on_broken must be 'raise' or 'skip'; got {on_broken!r}")
-    if on_broken == "raise":
-        return rows, {}
+    for treatment in on_broken.values():
+        if treatment not in ("raise", "skip"):
+            raise ValueError(f"on_broken must be 'raise' or 'skip'; got {treatment!r}")
     broken: dict[int, str] = {}
     kinds = []
     for kind, cells in rows.table.cells.items():
+        if on_broken.get(kind) != "skip":
+            continue
         if found := cell_kind(kind).find_broken(cells):
             broken = {**found, **broken}
             kinds.append(f"{kind}s")

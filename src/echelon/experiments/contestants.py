@@ -27,6 +27,8 @@ def contestant_parameters(spec: str, parameters: Mapping[str, Any]) -> dict[str,
     {'recipe': 'default', 'method': 'corn', 'backbone': 'tabm'}
     >>> contestant_parameters("cumulative_link:link=probit", {"recipe": "default"})
     {'model': 'cumulative_link', 'link': 'probit'}
+    >>> contestant_parameters("network:settings.patience=4", {})
+    {'model': 'network', 'settings': {'patience': 4}}
     """
     name, *given = spec.split(":")
     name, slash, backbone = name.partition("/")
@@ -37,9 +39,32 @@ def contestant_parameters(spec: str, parameters: Mapping[str, Any]) -> dict[str,
         options = dict(parameters.get("method_options") or {})
         options |= _options(name, given, METHODS[name].options)
         return {**chosen, "method_options": options} if options else chosen
-    known = model_class(name)().get_params(deep=False)
+    made = model_class(name)
+    known = made().get_params(deep=False)
     shared = {key: value for key, value in parameters.items() if key in known}
-    return {_MODEL: name, **shared, **_options(name, given, known)}
+    return with_values({_MODEL: name, **shared}, _options(name, given, known, made.nested))
+
+
+def with_values(parameters: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters with chosen values over them; a dot goes into one that is a mapping.
+
+    Examples
+    --------
+    >>> with_values({"settings": {"patience": 3}}, {"settings.max_epochs": 9, "device": "cpu"})
+    {'settings': {'patience': 3, 'max_epochs': 9}, 'device': 'cpu'}
+    """
+    result = dict(parameters)
+    for name, value in chosen.items():
+        first, _, rest = name.partition(".")
+        if rest:
+            inner = result.get(first) or {}
+            if not isinstance(inner, Mapping):
+                raise ValueError(
+                    f"{name} goes into {first}, which must be a mapping; got {inner!r}"
+                )
+            value = with_values(inner, {rest: value})
+        result[first] = value
+    return result
 
 
 def make_model(parameters: Mapping[str, Any], **more: Any) -> Any:
@@ -79,12 +104,15 @@ def check_contestants(specs: Sequence[str], seeds: int) -> None:
         raise ValueError(f"seeds must be at least 1 and at most {MOST_SEEDS:,}; got {seeds}")
 
 
-def _options(name: str, given: Sequence[str], known: Mapping[str, Any]) -> dict[str, Any]:
+def _options(
+    name: str, given: Sequence[str], known: Mapping[str, Any], nested: Sequence[str] = ()
+) -> dict[str, Any]:
     options = {}
     for each in given:
         option, equals, value = each.partition("=")
-        if not equals or option not in known:
-            listed = ", ".join(known) or "none"
+        first, dot, _ = option.partition(".")
+        if not equals or first not in known or bool(dot) != (first in nested):
+            listed = ", ".join(f"{own}.NAME" if own in nested else own for own in known) or "none"
             raise ValueError(f"{name} has no option {each!r}; its options are: {listed}")
         options[option] = _typed(value)
     return options

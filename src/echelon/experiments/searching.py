@@ -15,7 +15,12 @@ import numpy as np
 from echelon.data.splits import hold_out
 from echelon.data.tables import TableSchema
 from echelon.evaluation import metrics
-from echelon.experiments.contestants import check_contestants, contestant_parameters, make_model
+from echelon.experiments.contestants import (
+    check_contestants,
+    contestant_parameters,
+    make_model,
+    with_values,
+)
 from echelon.experiments.execute import Executor, Report, RunsFailed
 from echelon.experiments.jobs import (
     MOST_RUNS,
@@ -29,7 +34,6 @@ from echelon.experiments.tasks import Task
 from echelon.models.network import OrdinalClassifier
 from echelon.runs import Run
 
-_NESTED = ("settings", "backbone_options", "method_options", "text_options", "image_options")
 _OF_THE_RUN = ("method", "classes", "random_state", "checkpoint_dir", "verbose")  # set by each run
 _PROBES = 24
 _PROBE_STEPS = 12
@@ -44,7 +48,7 @@ class Search:
     ----------
     grid : mapping
         From a parameter of :class:`echelon.OrdinalClassifier` to the values to try. A dot goes
-        into one that is itself a mapping: ``backbone_options.hidden``.
+        into one that is itself a mapping: ``settings.learning_rate``.
     methods : sequence of str
         Every method gets every combination, and its own best one.
     data, target : str, optional
@@ -99,7 +103,8 @@ class Search:
             )
         if "grid" not in document:
             raise ValueError("the configuration needs a table [grid] with the values to try")
-        search = cls(**document)
+        # A dot without quotes, and a table of its own, make TOML put one mapping into another.
+        search = cls(**{**document, "grid": _with_dots(document["grid"])})
         search.check()
         return search
 
@@ -140,14 +145,14 @@ class Search:
                     f"parameters.{name} is none that a file may set; those are: "
                     f"{', '.join(sorted(parameters))}"
                 )
-            if name in _NESTED and not isinstance(value, Mapping):
+            if name in OrdinalClassifier.nested and not isinstance(value, Mapping):
                 raise ValueError(f"parameters.{name} must be a table; got {value!r:.80}")
         for name, values in self.grid.items():
             first, _, rest = name.partition(".")
-            if first not in parameters or (bool(rest) != (first in _NESTED)):
+            if first not in parameters or (bool(rest) != (first in OrdinalClassifier.nested)):
                 raise ValueError(
                     f"the grid names {name!r}, which is no parameter of OrdinalClassifier; inside "
-                    f"{', '.join(_NESTED)} write a dot: backbone_options.hidden"
+                    f"{', '.join(OrdinalClassifier.nested)} write a dot: settings.learning_rate"
                 )
             if not isinstance(values, (list, tuple)) or not values:
                 raise ValueError(f"grid.{name} must be a list of values; got {values!r}")
@@ -191,7 +196,7 @@ class Search:
         given = {name: value for name, value in columns.items() if value is not None}
         shared = {"recipe": self.recipe, **given, **self.parameters}
         return [
-            _with(shared, dict(zip(self.grid, values, strict=True)))
+            with_values(shared, dict(zip(self.grid, values, strict=True)))
             for values in itertools.product(*self.grid.values())
         ]
 
@@ -292,6 +297,17 @@ def with_validation(task: Task, share: float) -> Task:
     )
 
 
+def _with_dots(grid: Any) -> Any:
+    """The axes of a grid by their names with dots, also of those that stand in tables inside it."""
+    if not isinstance(grid, Mapping):
+        return grid
+    axes: dict[str, Any] = {}
+    for name, value in grid.items():
+        inner = _with_dots(value) if isinstance(value, Mapping) and value else None
+        axes |= {name: value} if inner is None else {f"{name}.{key}": inner[key] for key in inner}
+    return axes
+
+
 def _check_values(value: Any, name: str) -> None:
     """Raise for what no setting is: dates, and numbers that are not finite."""
     if isinstance(value, Mapping):
@@ -370,7 +386,8 @@ def _step_seconds(one: Job, batch_size: int) -> float:
     labels = task.labels.from_ranks(ranks)
     taken = []
     for epochs in (1, 3):
-        model = _estimator(one, max_epochs=epochs, classes=task.labels.classes.tolist())
+        own = {"settings.max_epochs": epochs, "classes": task.labels.classes.tolist()}
+        model = _estimator(one, own)
         with using_threads(one.config.threads):
             start = time.perf_counter()
             try:
@@ -382,13 +399,5 @@ def _step_seconds(one: Job, batch_size: int) -> float:
     return max(taken[1] - taken[0], 1e-9) / (2 * max(1, rows // batch_size))
 
 
-def _estimator(one: Job, **more: Any) -> Any:
-    return make_model({**one.config.parameters, **more, "random_state": 0})
-
-
-def _with(parameters: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
-    result = dict(parameters)
-    for name, value in chosen.items():
-        first, _, rest = name.partition(".")
-        result[first] = {**(result.get(first) or {}), rest: value} if rest else value
-    return result
+def _estimator(one: Job, chosen: Mapping[str, Any]) -> Any:
+    return make_model(with_values(one.config.parameters, {**chosen, "random_state": 0}))

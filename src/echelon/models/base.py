@@ -7,6 +7,7 @@ here, once, on the curve. Nothing outside a model's own file asks which kind of 
 
 import copy
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -69,10 +70,13 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
     """
 
     kind: ClassVar[str]  # its row in MODELS, and what a file names it
-    # Parameters that belong to where a model was fitted, not to what it is; they are not saved.
+    # Parameters that belong to where a model was fitted, not to what it is; they are not saved. A
+    # dot goes into one that is a mapping.
     of_the_machine: ClassVar[tuple[str, ...]] = (
-        "checkpoint_dir", "device", "random_state", "time_limit", "verbose", "workers",
+        "checkpoint_dir", "device", "random_state", "time_limit", "verbose",
     )  # fmt: skip
+    # Parameters that are mappings: the command line and grid files go into them with a dot.
+    nested: ClassVar[tuple[str, ...]] = ()
     classes: Any
     class_weight: Any
     validation_fraction: float
@@ -102,6 +106,10 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
     def read_schema(self, X: Any) -> TableSchema:  # noqa: N803
         """What the columns of training rows are."""
         return TableSchema.of(X)
+
+    def on_broken(self) -> Mapping[str, Any]:
+        """What a fit does about cells that cannot be read, by kind; unless told, it raises."""
+        return {}
 
     def outcome(self) -> dict[str, Any]:
         """What a run writes down of a fit beside its scores: values of JSON by name."""
@@ -162,11 +170,10 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
             row_weights(own_weight, per_class, ranks),
             None if groups is None else np.asarray(groups),
         )
-        on_broken: Any = getattr(self, "on_broken", "raise")
-        whole, skipped = without_broken(whole, on_broken)
+        whole, skipped = without_broken(whole, self.on_broken())
         held = None
         if X_val is not None:
-            held = self._given_validation(schema, labels, X_val, y_val, per_class, on_broken)
+            held = self._given_validation(schema, labels, X_val, y_val, per_class)
             if whole.weight is not None and held.weight is None:
                 held = replace(held, weight=np.ones(len(held)))
         # Beside this model, so that a fit that fails, or is interrupted, leaves it as it was.
@@ -228,7 +235,6 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
         X_val: Any,  # noqa: N803
         y_val: Any,
         class_weight: NDArray[np.float64] | None,
-        on_broken: Any,
     ) -> Rows:
         """Validation rows that were given, each of the weight of its class."""
         if y_val is None:
@@ -238,7 +244,7 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
         table, ranks = schema.read(X_val), labels.to_ranks(y_val)
         require_same_length(len(table), len(ranks), "y_val")
         rows = Rows(schema, table, ranks, row_weights(None, class_weight, ranks))
-        return without_broken(rows, on_broken)[0]
+        return without_broken(rows, self.on_broken())[0]
 
     def take_schema(self, schema: TableSchema) -> None:
         """Take over what the columns are, and what scikit-learn wants to know of them."""

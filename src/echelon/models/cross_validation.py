@@ -42,7 +42,7 @@ def cross_val_curve(
     >>> from echelon.data import make_friedman
     >>> data = make_friedman(200, num_classes=3)
     >>> from echelon import OrdinalClassifier
-    >>> quick = OrdinalClassifier(max_epochs=1, random_state=0)
+    >>> quick = OrdinalClassifier(settings={"max_epochs": 1}, random_state=0)
     >>> cross_val_curve(quick, data.features, data.ranks, folds=2)
     RankCurve(rows=(200,), num_classes=3)
     """

@@ -6,7 +6,7 @@ read is trusted: types, lengths and numbers are checked before anything is made 
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -84,15 +84,22 @@ def describe_parameters(model: Any) -> dict[str, Any]:
 
     What was fitted, whatever was set since; but a decision is taken after the fit.
     """
-    parameters = {
-        name: value
-        for name, value in model.fitted_parameters_.items()
-        if name not in model.of_the_machine
-    }
+    parameters = _without(model.fitted_parameters_, model.of_the_machine)
     parameters["decision"] = model.decision
     if parameters["classes"] is not None:
         parameters["classes"] = list(model.labels_.classes.tolist())
     return {name: _with_pairs(value) for name, value in parameters.items()}
+
+
+def _without(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Values but for those names; a dot in a name goes into a value that is a mapping."""
+    kept = {}
+    for key, value in values.items():
+        if key in names:
+            continue
+        inner = [name.removeprefix(f"{key}.") for name in names if name.startswith(f"{key}.")]
+        kept[key] = _without(value, inner) if inner and isinstance(value, Mapping) else value
+    return kept
 
 
 def _with_pairs(value: Any) -> Any:

@@ -14,13 +14,11 @@ from torch import Tensor, nn
 
 from echelon.curve import DECISIONS, RankCurve
 from echelon.data.inputs import Inputs
-from echelon.data.kinds.base import CELL_KINDS, TABLE
-from echelon.data.kinds.image import OnBroken
+from echelon.data.kinds.base import CELL_KINDS, TABLE, input_options
 from echelon.data.kinds.numbers import TableEncoder
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows
 from echelon.data.tables import RawTable, TableSchema
-from echelon.evaluation import metrics
 from echelon.methods import method as make_method
 from echelon.models.base import CurveClassifier
 from echelon.models.document import Described, require_scores, typed
@@ -60,7 +58,7 @@ class OrdinalClassifier(CurveClassifier):
     classes : sequence, optional
         All labels, the lowest first. Needed for strings; any other label then raises.
     recipe : {"default", "paper"}
-        A named set of training choices; the parameters below override single ones.
+        A named set of training choices; `settings` overrides single ones.
     decision : {"median", "mean", "mode", "kappa"} or array of shape (K, K), optional
         How a distribution becomes a label: the median minimises the absolute error, the mean the
         squared one, the mode the number of errors, a matrix of costs (true by predicted rank) the
@@ -69,9 +67,6 @@ class OrdinalClassifier(CurveClassifier):
         the line being that of the validation rows: points that are free to follow every row fit
         their noise. It can be changed after fitting. Without it the recipe decides, which is the
         median by default.
-    max_epochs, batch_size, learning_rate, weight_decay, patience : optional
-    metric : str, optional
-        What chooses the best epoch on the validation part.
     validation_fraction : float
         Share of the rows that are held out for choosing the epoch; 0 for none.
     class_weight : mapping from label to weight, or "balanced", optional
@@ -80,20 +75,25 @@ class OrdinalClassifier(CurveClassifier):
     random_state : int, RandomState or None
     device : str
         ``"auto"``, ``"cpu"``, ``"cuda"`` or another accelerator of lightning-fabric.
-    precision : str, optional
-        As in lightning-fabric, such as ``"bf16-mixed"``.
-    method_options, backbone_options : mapping, optional
-        Those of several backbones by part, as ``{"text": {"hidden": 64}}``.
-    text_options : mapping, optional
-        `max_tokens` and, for ``"lstm"``, `max_words` and `min_count`; see
-        `echelon.data.kinds.text`.
-    image_options : mapping, optional
-        `preprocessing` (``"own"``, ``"paper"``, ``"timm"``), `size` and every field of
-        :class:`echelon.data.kinds.image.ImageSettings`.
-    on_broken : {"raise", "skip"}
-        What a fit does about an image that cannot be read; `skipped_` has those that were skipped.
-    workers : int, optional
-        Threads that read images ahead of the network; as many as there are processors, up to 4.
+    method_options : mapping, optional
+        Those of the method; ``echelon.METHODS[method].options`` has their defaults.
+    backbone_options : mapping, optional
+        Those of the backbone; those of several by part, as ``{"text": {"hidden": 64}}``.
+    inputs : mapping from kind to mapping, optional
+        How texts and images are read, as ``{"text": {"max_tokens": 64}}``. Of texts: `max_tokens`
+        (256), the most that is read of one, and for ``"lstm"`` `max_words` (20,000), the most
+        words that are known, and `min_count` (2), how many texts must have a word. Of images:
+        `preprocessing` (``"own"``, ``"paper"``, ``"timm"``), `size`, the pixels a side that the
+        network sees, and every field of :class:`echelon.data.kinds.image.ImageSettings`;
+        `on_broken`, what a fit does about one that cannot be read: ``"raise"``, or ``"skip"``,
+        and `skipped_` then has them; `workers`, the threads that read them ahead of the network,
+        as many as there are processors, up to 4.
+    settings : mapping, optional
+        Choices of training that override single ones of the recipe, as ``{"max_epochs": 10}``:
+        `max_epochs`, `batch_size`, `learning_rate`, `weight_decay`, `patience`, `metric` (which
+        chooses the best epoch on the validation rows), `precision`, `schedule`, `warm_up`,
+        `clip_norm`, `batches`, `drop_last`, `refit`, `average`, `decay_thresholds` and `scaling`.
+        :class:`echelon.training.recipes.Settings` says what each of them is.
     time_limit : float, optional
         Seconds after which the training ends with the epoch it is in.
     verbose : int
@@ -119,12 +119,18 @@ class OrdinalClassifier(CurveClassifier):
     --------
     >>> from echelon.data import make_friedman
     >>> data = make_friedman(300, num_classes=3)
-    >>> model = OrdinalClassifier(max_epochs=2, random_state=0).fit(data.features, data.ranks)
+    >>> model = OrdinalClassifier(settings={"max_epochs": 2}, random_state=0)
+    >>> model = model.fit(data.features, data.ranks)
     >>> model.predict_proba(data.features[:2]).shape
     (2, 3)
     """
 
     kind: ClassVar[str] = "network"
+    nested = ("settings", "inputs", "backbone_options", "method_options")
+    of_the_machine: ClassVar[tuple[str, ...]] = (
+        *CurveClassifier.of_the_machine,
+        *(f"inputs.{kind}.workers" for kind in CELL_KINDS),
+    )
 
     def __init__(
         self,
@@ -136,24 +142,14 @@ class OrdinalClassifier(CurveClassifier):
         classes: Sequence[Any] | None = None,
         recipe: str = "default",
         decision: Decision = None,
-        max_epochs: int | None = None,
-        batch_size: int | None = None,
-        learning_rate: float | None = None,
-        weight_decay: float | None = None,
-        patience: int | None = None,
-        metric: str | None = None,
         validation_fraction: float = 0.1,
         class_weight: Mapping[Any, float] | str | None = None,
         checkpoint_dir: str | Path | None = None,
         random_state: Any = None,
         device: str = "auto",
-        precision: str | None = None,
         method_options: Mapping[str, Any] | None = None,
         backbone_options: Mapping[str, Any] | None = None,
-        text_options: Mapping[str, Any] | None = None,
-        image_options: Mapping[str, Any] | None = None,
-        on_broken: OnBroken = "raise",
-        workers: int | None = None,
+        inputs: Mapping[str, Mapping[str, Any]] | None = None,
         settings: Mapping[str, Any] | None = None,
         time_limit: float | None = None,
         verbose: int = 0,
@@ -165,24 +161,14 @@ class OrdinalClassifier(CurveClassifier):
         self.classes = classes
         self.recipe = recipe
         self.decision = decision
-        self.max_epochs = max_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.patience = patience
-        self.metric = metric
         self.validation_fraction = validation_fraction
         self.class_weight = class_weight
         self.checkpoint_dir = checkpoint_dir
         self.random_state = random_state
         self.device = device
-        self.precision = precision
         self.method_options = method_options
         self.backbone_options = backbone_options
-        self.text_options = text_options
-        self.image_options = image_options
-        self.on_broken = on_broken
-        self.workers = workers
+        self.inputs = inputs
         self.settings = settings
         self.time_limit = time_limit
         self.verbose = verbose
@@ -193,6 +179,15 @@ class OrdinalClassifier(CurveClassifier):
         """What the columns of training rows are; a single one is what the backbone says it is."""
         columns = {kind: getattr(self, kind) for kind in CELL_KINDS}
         return read_schema(X, self.backbone, columns)
+
+    def on_broken(self) -> Mapping[str, Any]:
+        """What a fit does about cells that cannot be read, by kind, as `inputs` says."""
+        reading = input_options(self.inputs).reading
+        return {
+            kind: options["on_broken"]
+            for kind, options in reading.items()
+            if "on_broken" in options
+        }
 
     def fit_rows(self, rows: Rows, validation: Rows | None, labels: Labels, seed: int) -> None:
         """Train a network; the validation rows choose the epoch."""
@@ -239,27 +234,17 @@ class OrdinalClassifier(CurveClassifier):
 
     def _choose(self, schema: TableSchema, num_rows: int) -> "tuple[NetworkSpec, Settings]":
         """The network, and the settings of its training, for so many rows."""
-        from echelon.training.recipes import make_settings, make_spec, spec_overrides
+        from echelon.training.recipes import make_settings, make_spec, require_settings
 
-        overrides = {
-            "max_epochs": self.max_epochs,
-            "batch_size": self.batch_size,
-            "learning_rate": self.learning_rate,
-            "weight_decay": self.weight_decay,
-            "patience": self.patience,
-            "metric": self.metric,
-            "precision": self.precision,
+        overrides = require_settings(self.settings, self.get_params(deep=False))
+        of_network = {
             "backbone_options": self.backbone_options,
-            "text_options": self.text_options,
-            "image_options": self.image_options,
             "method_options": self.method_options,
-            # Costs and cut-points apply to the finished model; the recipe's rule serves until then.
-            "decision": self.decision if str(self.decision) in DECISIONS else None,
-            **(self.settings or {}),
+            "inputs": input_options(self.inputs).encoding,
+            "scaling": overrides.pop("scaling", None),
         }
-        if self.metric is not None:
-            metrics.metric(self.metric)  # which refuses an unknown one
-        of_network = {name: overrides.pop(name, None) for name in spec_overrides()}
+        # Costs and cut-points apply to the finished model; the recipe's rule serves until then.
+        overrides["decision"] = self.decision if str(self.decision) in DECISIONS else None
         spec = make_spec(self.recipe, self.method, self.backbone, schema.parts, of_network)
         return spec, make_settings(self.recipe, spec, num_rows, overrides)
 
@@ -306,7 +291,7 @@ class OrdinalClassifier(CurveClassifier):
                 folder=folder,
                 on_epoch=report,
                 time_limit=self.time_limit,
-                workers=worker_count(rows.features, self.workers),
+                workers=self._workers(rows.features),
             )
 
     # ---- predicting --------------------------------------------------------------------------
@@ -322,7 +307,7 @@ class OrdinalClassifier(CurveClassifier):
         network = self.network_.eval()
         inputs = None if table.is_plain else self.readers_.inputs(table, self._encoder)
         if isinstance(inputs, Inputs):
-            yield predict_curve(network, inputs, worker_count(inputs, self.workers))
+            yield predict_curve(network, inputs, self._workers(inputs))
             return
         # In float32 the rounding of a row depends on how many are multiplied with it, and moves
         # probabilities by more than 1e-6.
@@ -331,6 +316,15 @@ class OrdinalClassifier(CurveClassifier):
         for numbers, codes in table.chunks(_PREDICT_ROWS):
             cells = {TABLE: (numbers.to(like.device), codes.to(like.device))}
             yield network.curve(network(cells))
+
+    def _workers(self, features: Tensor | Inputs) -> int:
+        """The threads that read cells ahead of the network."""
+        asked = [
+            options["workers"]
+            for options in input_options(self.inputs).reading.values()
+            if "workers" in options
+        ]
+        return worker_count(features, asked[0] if asked else None)
 
     @property
     def _encoder(self) -> TableEncoder:

@@ -24,7 +24,11 @@ def worker_count(features: Tensor | Inputs, asked: int | None) -> int:
     """Threads that are worth their while: images take time to read, tables and texts do not."""
     if isinstance(features, Tensor) or not features.is_slow:
         return 0
-    return min(_MAX_WORKERS, os.cpu_count() or 1) if asked is None else asked
+    if asked is None:
+        return min(_MAX_WORKERS, os.cpu_count() or 1)
+    if isinstance(asked, bool) or not isinstance(asked, int) or asked < 0:
+        raise ValueError(f"workers must be a whole number of threads, at least 0; got {asked!r}")
+    return asked
 
 
 def in_order(inputs: Inputs, workers: int) -> Iterator[tuple[NDArray[np.int64], Batch]]:

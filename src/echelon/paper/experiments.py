@@ -118,13 +118,16 @@ class Experiment:
         check_contestants(self.methods, self.seeds)
         if self.search is not None and DATASETS[self.dataset][0] != "table":
             # a file that names no network of its own searches the experiment's
-            mine = {"max_epochs": self.max_epochs, "backbone_options": self.backbone_options}
-            given = {name: value for name, value in mine.items() if value is not None}
-            named = self.search.backbone
+            mine, theirs = self.parameters, self.search.parameters
+            settings = {**(mine["settings"] or {}), **(theirs.get("settings") or {})}
+            given = {"settings": settings, "backbone_options": mine["backbone_options"]}
             search = replace(
                 self.search,
-                backbone=named or self.parameters["backbone"],
-                parameters={**given, **self.search.parameters},
+                backbone=self.search.backbone or mine["backbone"],
+                parameters={
+                    **{name: value for name, value in given.items() if value},
+                    **{name: value for name, value in theirs.items() if name != "settings"},
+                },
             )
             object.__setattr__(self, "search", search)
 
@@ -164,10 +167,14 @@ class Experiment:
         """Of the estimator, the same for all methods."""
         kind, backbone = DATASETS[self.actual]
         is_paper_table = self.recipe == "paper" and kind == "table"
+        chosen = {
+            "batches": self.batches if is_paper_table else None,
+            "max_epochs": self.max_epochs,
+        }
+        settings = {name: value for name, value in chosen.items() if value is not None}
         return {
             "recipe": self.recipe,
-            "settings": {"batches": self.batches} if is_paper_table else None,
-            "max_epochs": self.max_epochs,
+            "settings": settings or None,
             "backbone": self.backbone or backbone,
             "backbone_options": self.backbone_options,
         }

@@ -1,13 +1,15 @@
 """Recipes: named sets of training choices, resolved for a method and a number of rows."""
 
+import difflib
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from numbers import Real
 from typing import Any, Literal
 
 from torch import nn
 
+from echelon.evaluation import metrics
 from echelon.methods import METHODS
 from echelon.networks.spec import NetworkSpec
 from echelon.networks.table import (
@@ -31,14 +33,49 @@ _OF_TABLES: Mapping[str, str] = {"default": DEFAULTS["table"], "paper": "paper"}
 class Settings:
     """Every choice of training; what is trained is said by a :class:`NetworkSpec`.
 
-    `metric` chooses the best epoch on the validation part. `batches` is ``"shuffled"``, or
-    ``"published"`` for the fixed class-balanced order of the CORN paper's code. With `refit`, the
-    held-out rows only choose the number of epochs, and the network is then trained anew on all
-    rows for that many. `average` is the share that a running mean of the weights keeps at every
-    step; it is what is validated and what remains. 0 is the weights themselves. `warm_up` is the
-    share of the steps in which a cosine schedule rises. `decay_thresholds` says whether weight
-    decay reaches the thresholds of a head: AdamW keeps a decayed number below 1 / `weight_decay`,
-    which CORAL's biases must pass.
+    These are the keys of ``OrdinalClassifier(settings={...})``, but for `decision`, which is a
+    parameter of its own, and with `scaling` beside them, which says how the numbers of a table are
+    scaled: ``"quantile"``, ``"standard"`` or ``"none"``. The recipe chooses what is not given,
+    and what is None.
+
+    Parameters
+    ----------
+    max_epochs : int
+        Passes over the training rows; the best of them on the validation rows remains.
+    batch_size : int
+        Rows in a step.
+    learning_rate : float
+        The largest one of the schedule.
+    weight_decay : float
+        That of AdamW; see `decay_thresholds`.
+    metric : str
+        One of ``echelon.evaluation.metrics.METRICS``, which chooses the best epoch.
+    patience : int, optional
+        Epochs without a better one after which the training ends; None for no such end.
+    clip_norm : float, optional
+        The largest norm of the gradient; None for any.
+    schedule : {"cosine", "constant"}
+        What becomes of the learning rate.
+    batches : {"shuffled", "published"}
+        Whether the rows are drawn anew in every epoch, or come in the fixed class-balanced order
+        of the CORN paper's code.
+    drop_last : bool
+        Whether an epoch leaves out the rows that fill no batch.
+    decision : str
+        The decision of the recipe, for a model that has none of its own.
+    precision : str
+        As in lightning-fabric, such as ``"bf16-mixed"``.
+    refit : bool
+        Whether the held-out rows only choose the number of epochs, and the network is then trained
+        anew on all rows for that many.
+    average : float
+        The share that a running mean of the weights keeps at every step; the mean is what is
+        validated and what remains. 0 is the weights themselves.
+    warm_up : float
+        The share of the steps in which a cosine schedule rises.
+    decay_thresholds : bool
+        Whether weight decay reaches the thresholds of a head: AdamW keeps a decayed number below
+        1 / `weight_decay`, which CORAL's biases must pass.
     """
 
     max_epochs: int
@@ -58,6 +95,13 @@ class Settings:
     warm_up: float = 0.05
     decay_thresholds: bool = False
 
+
+# What `settings=` may name: every choice of training that is no parameter of the model itself, and
+# how numbers are scaled.
+SETTING_NAMES: tuple[str, ...] = (
+    *(field.name for field in fields(Settings) if field.name != "decision"),
+    "scaling",
+)
 
 # Table 2 of the CORN paper: learning rate, batch size and hidden layers for Fireman.
 _PAPER_BEST: Mapping[str, tuple[float, int, tuple[int, int]]] = {
@@ -103,6 +147,45 @@ def require_recipe(recipe: str) -> None:
         raise ValueError(f"recipe must be one of {', '.join(map(repr, RECIPES))}; got {recipe!r}")
 
 
+def require_settings(
+    given: Mapping[str, Any] | None, parameters: Collection[str] = ()
+) -> dict[str, Any]:
+    """What `settings=` says, as a dict; raise where it names what is no setting.
+
+    `parameters` are those of the model, which one may look for here.
+
+    Examples
+    --------
+    >>> require_settings({"max_epochs": 10})
+    {'max_epochs': 10}
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise ValueError(
+            f"settings must be a mapping from name to value, such as {{'max_epochs': 10}}; got "
+            f"{given!r}"
+        )
+    for name in given:
+        if name in parameters:
+            raise ValueError(
+                f"settings must be of {', '.join(SETTING_NAMES)}; got {name!r}, which is a "
+                f"parameter of its own: write {name}=..., not settings={{{name!r}: ...}}"
+            )
+    _require_names(given, SETTING_NAMES)
+    return dict(given)
+
+
+def _require_names(given: Collection[str], known: Collection[str]) -> None:
+    unknown = sorted(map(str, set(given) - set(known)))
+    if unknown:
+        close = difflib.get_close_matches(unknown[0], known, n=2)
+        hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "leave it out"
+        raise ValueError(
+            f"there is no setting {unknown[0]!r}; there are: {', '.join(known)}: {hint}"
+        )
+
+
 # ---- what is trained -----------------------------------------------------------------------------
 
 
@@ -124,8 +207,8 @@ def make_spec(
     parts : tuple of str
         Some of "table", "text" and "image".
     overrides : mapping
-        Any of `backbone_options`, `method_options`, `scaling`, and options of inputs under their
-        part's name, as `text_options`; those that are None are left to the recipe.
+        Any of `backbone_options`, `method_options`, `inputs` (options by kind) and `scaling`;
+        those that are None are left to the recipe.
 
     Examples
     --------
@@ -153,12 +236,11 @@ def make_spec(
             raise ValueError(f"{name} must be a mapping from name to value; got {given[name]!r}")
     # What is not given stays the recipe's.
     by_part = options_by_part(given.get("backbone_options", {}), asked, parts)
-    inputs = {part: given[f"{part}_options"] for part in PARTS if f"{part}_options" in given}
     return replace(
         spec,
         backbone_options=_merged(spec.backbone_options, by_part),
         method_options=_merged(spec.method_options, given.get("method_options", {})),
-        input_options=_merged(spec.input_options, inputs),
+        input_options=_merged(spec.input_options, given.get("inputs", {})),
         scaling=given.get("scaling", spec.scaling),
     )
 
@@ -173,12 +255,6 @@ def _refuse_coupled_members(method: str, backbones: Mapping[str, str]) -> None:
                 f"{method} couples the rows of a batch, so it needs a network that gives each row "
                 f"one result; got the ensemble {name!r}: choose another backbone or another method"
             )
-
-
-def spec_overrides() -> tuple[str, ...]:
-    """What :func:`make_spec` may be told."""
-    inputs = (f"{part}_options" for part in PARTS if part != "table")
-    return ("backbone_options", "method_options", *inputs, "scaling")
 
 
 def _paper_spec(spec: NetworkSpec) -> NetworkSpec:
@@ -234,10 +310,7 @@ def make_settings(
     """
     require_recipe(recipe)
     given = {name: value for name, value in overrides.items() if value is not None}
-    unknown = set(given) - {field.name for field in fields(Settings)}
-    if unknown:
-        known = ", ".join((*(field.name for field in fields(Settings)), *spec_overrides()))
-        raise ValueError(f"there is no setting {min(unknown)!r}; there are: {known}")
+    _require_names(given, [field.name for field in fields(Settings)])
     if "batch_size" in given:  # which the recipes count with
         _require_whole("batch_size", given["batch_size"])
     part, name = _leading(spec)
@@ -338,6 +411,7 @@ def _checked(settings: Settings) -> Settings:
         _require_whole(name, value)
         if most is not None and value > most:
             raise ValueError(f"{name} must be at most {most:,}; got {value}")
+    metrics.metric(str(settings.metric))  # which refuses an unknown one
     for name in ("learning_rate", "weight_decay", "average", "warm_up", "patience", "clip_norm"):
         value = getattr(settings, name)
         is_left_out = value is None and name in ("patience", "clip_norm")

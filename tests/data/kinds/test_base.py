@@ -7,7 +7,7 @@ import torch
 
 from echelon.data.columns import KINDS as COLUMN_KINDS
 from echelon.data.inputs import Inputs
-from echelon.data.kinds.base import CELL_KINDS, KINDS, cell_kind
+from echelon.data.kinds.base import CELL_KINDS, KINDS, cell_kind, input_options
 from echelon.data.splits import hold_out
 from echelon.data.tables import TableSchema
 from echelon.networks.table import backbone_row
@@ -84,3 +84,24 @@ def test_a_column_has_one_kind() -> None:
         TableSchema.of(frame, text="c", image="c")
     with pytest.raises(TypeError, match="named as one of text, image; got 'sound'"):
         TableSchema.of(frame, sound="c")
+
+
+def test_options_of_reading_are_told_from_those_of_what_is_read() -> None:
+    found = input_options({"image": {"size": 8, "workers": 2}, "text": {"workers": 2}})
+    assert found.reading == {"image": {"workers": 2}, "text": {}}
+    assert found.encoding == {"image": {"size": 8}, "text": {"workers": 2}}  # which it refuses
+    assert input_options(None) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({"images": {}}, "must be of the kinds text, image; got 'images': did you mean 'image'"),
+        ({"table": {"scaling": "none"}}, "must be of the kinds text, image; got 'table'"),
+        ({"text": 64}, "the inputs of text must be a mapping from option to value; got 64"),
+        ("text", r"inputs must be a mapping from kind \(text, image\) to options.*got 'text'"),
+    ],
+)
+def test_options_that_are_not_by_kind_are_refused(inputs, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        input_options(inputs)

@@ -5,11 +5,12 @@ so is a column of images. Nothing outside a kind's own file knows how its cells 
 encoded or put into a batch. The names here can be read without torch.
 """
 
+import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,6 +113,8 @@ class CellKind(ABC):
     """A kind whose cells are those of one column."""
 
     name: ClassVar[str]
+    reading_options: ClassVar[tuple[str, ...]] = ()
+    """Options of how cells are read; all others are of what they become, and saved with it."""
 
     @abstractmethod
     def read(self, column: "pd.Series[Any]") -> NDArray[Any]:
@@ -153,6 +156,43 @@ def cell_kind(name: str) -> CellKind:
     assert place is not None
     module, _, attribute = place.partition(":")
     found: CellKind = getattr(import_module(module), attribute)
+    return found
+
+
+class InputOptions(NamedTuple):
+    """The options of inputs by kind: of how cells are read, and of what they become."""
+
+    reading: dict[str, dict[str, Any]]
+    encoding: dict[str, dict[str, Any]]
+
+
+def input_options(inputs: Mapping[str, Mapping[str, Any]] | None) -> InputOptions:
+    """What a user said of inputs, by kind; raise where that is no mapping by kind.
+
+    Examples
+    --------
+    >>> input_options({"text": {"max_tokens": 64}}).encoding
+    {'text': {'max_tokens': 64}}
+    """
+    kinds = ", ".join(CELL_KINDS)
+    if inputs is not None and not isinstance(inputs, Mapping):
+        raise ValueError(
+            f"inputs must be a mapping from kind ({kinds}) to options, such as "
+            f"{{'{CELL_KINDS[0]}': {{...}}}}; got {inputs!r}"
+        )
+    found = InputOptions({}, {})
+    for name, options in (inputs or {}).items():
+        if name not in CELL_KINDS:
+            close = difflib.get_close_matches(str(name), CELL_KINDS, n=1)
+            hint = f": did you mean {close[0]!r}?" if close else ""
+            raise ValueError(f"inputs must be of the kinds {kinds}; got {name!r}{hint}")
+        if not isinstance(options, Mapping):
+            raise ValueError(
+                f"the inputs of {name} must be a mapping from option to value; got {options!r}"
+            )
+        of_reading = cell_kind(name).reading_options
+        found.reading[name] = {key: options[key] for key in options if key in of_reading}
+        found.encoding[name] = {key: options[key] for key in options if key not in of_reading}
     return found
 
 

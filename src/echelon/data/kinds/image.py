@@ -438,6 +438,7 @@ class ImageKind(CellKind):
     """Images: every cell is a path, an array or an opened image."""
 
     name = "image"
+    reading_options = ("on_broken", "workers")
 
     def read(self, column: "pd.Series[Any]") -> NDArray[Any]:
         """The cells of a column, (n,), none of them missing."""
