@@ -1,0 +1,507 @@
+"""Who takes part in the accuracy benchmark, and how everyone chooses its settings.
+
+A peer with settings tries each point of a grid of at most twelve: it is fitted to the training
+rows, with early stopping on the validation rows where it has rounds, and the point of the lowest
+ranked probability score on the validation rows is fitted again to all rows. A peer that gives
+labels alone counts as sure of them, so that its points are chosen by their mean absolute error.
+echelon's models have no grid: they hold out rows of the same ones by themselves.
+"""
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+import echelon
+from echelon.data.splits import folds
+from echelon.data.tables import TableSchema
+from echelon.evaluation import metrics
+from sets import Division, Ranks, Rows, categories, filled_strings, numbers
+
+AUTOGLUON = "ECHELON_AUTOGLUON_PYTHON"  # names a Python that has AutoGluon
+AUTO_SECONDS = 60  # what AutoOrdinal takes by default, and so what AutoGluon gets
+MOST_ROUNDS, PATIENCE = 1000, 50
+MOST_OGBOOST_ROUNDS = 500
+LINK_FOLDS = 5
+
+Probabilities = NDArray[np.float64]
+
+
+class Outcome(NamedTuple):
+    """What a contestant says of the test rows, the seconds of its fit and what it chose."""
+
+    probabilities: Probabilities
+    ranks: Ranks
+    seconds: float
+    chosen: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One who takes part.
+
+    `run` fits a division with a number of threads; `about` says what it is and what it chooses
+    among; `module` must be there to run it, and comes from the package `package`.
+    """
+
+    run: Callable[[Division, int], Outcome]
+    about: str
+    module: str = "echelon.models.blend"
+    package: str = "echelon"
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it can run: its library is installed, or its Python is named."""
+        if self.module == AUTOGLUON:
+            return AUTOGLUON in os.environ
+        return find_spec(self.module.partition(".")[0]) is not None
+
+    def prepare(self) -> None:
+        """Import what it needs, so that no fit is charged for it."""
+        if self.module != AUTOGLUON:
+            import_module(self.module)
+
+
+# ---- tuning --------------------------------------------------------------------------------------
+
+
+class Task(NamedTuple):
+    """What a fit is told beside its rows and its settings."""
+
+    num_classes: int
+    seed: int
+    threads: int
+
+
+class Fitted(NamedTuple):
+    """Probabilities (n, K) of the rows of a frame, and the rounds that early stopping kept."""
+
+    probabilities: Callable[[pd.DataFrame], Probabilities]
+    rounds: int | None = None
+
+
+Point = dict[str, Any]
+# Settings, rows to fit and, while settings are chosen, the validation rows.
+Fit = Callable[[Task, Point, Rows, Rows | None], Fitted]
+
+
+def tuned(fit: Fit, grid: Sequence[Point], division: Division, threads: int) -> Outcome:
+    """Choose a point of the grid on the validation rows and fit it to all rows."""
+    task = Task(division.num_classes, division.number, threads)
+    started = time.perf_counter()
+    chosen = dict(grid[0])
+    if len(grid) > 1:
+        chosen = choose(fit, grid, task, division.train, division.validation)
+    fitted = fit(task, chosen, division.everything, None)
+    seconds = time.perf_counter() - started
+    probabilities = fitted.probabilities(division.test.frame)
+    return Outcome(probabilities, median(probabilities), seconds, chosen)
+
+
+def choose(fit: Fit, grid: Sequence[Point], task: Task, train: Rows, held: Rows) -> Point:
+    """The best point, with its number of rounds; one that cannot be fitted is passed over."""
+    best: tuple[float, Point] | None = None
+    failure: Exception | None = None
+    for point in grid:
+        try:
+            fitted = fit(task, point, train, held)
+            found = fitted.probabilities(held.frame)
+            score = float(metrics.ranked_probability_score(held.ranks, found))
+        except Exception as error:
+            failure = error
+            continue
+        if best is None or score < best[0]:
+            rounds = {} if fitted.rounds is None else {"rounds": fitted.rounds}
+            best = score, point | rounds
+    if best is None:
+        raise RuntimeError(f"no point of the grid could be fitted: {failure}") from failure
+    return best[1]
+
+
+def grid_of(**values: Sequence[Any]) -> list[Point]:
+    """Every combination of the values."""
+    return [
+        dict(zip(values, combination, strict=True)) for combination in product(*values.values())
+    ]
+
+
+def median(probabilities: Probabilities) -> Ranks:
+    """The lowest rank that is reached with a probability of one half, shape (n,)."""
+    return (probabilities.cumsum(axis=1)[:, :-1] < 0.5 - 1e-12).sum(axis=1)
+
+
+def spread(found: Any, classes: Any, num_classes: int) -> Probabilities:
+    """Probabilities of the classes that a library saw, as (n, K) that sum to 1."""
+    result = np.zeros((len(found), num_classes))
+    result[:, np.asarray(classes, dtype=np.int64)] = np.clip(found, 0, None)
+    if not np.isfinite(result).all() or (result.sum(axis=1) <= 0).any():
+        raise ValueError("it gave probabilities that are not finite or all 0")
+    return result / result.sum(axis=1, keepdims=True)
+
+
+def sure(ranks: Any, num_classes: int) -> Probabilities:
+    """Labels alone, as if they were sure."""
+    return np.eye(num_classes)[np.asarray(ranks, dtype=np.int64)]
+
+
+# ---- echelon -------------------------------------------------------------------------------------
+
+
+def with_echelon(make: Callable[..., Any], division: Division, threads: int) -> Outcome:
+    model = make(classes=range(division.num_classes), random_state=division.number)
+    if "threads" in model.get_params():
+        model.set_params(threads=threads)
+    started = time.perf_counter()
+    model.fit(division.everything.frame, division.everything.ranks)
+    seconds = time.perf_counter() - started
+    probabilities = model.predict_proba(division.test.frame)
+    return Outcome(
+        np.asarray(probabilities, dtype=np.float64),
+        np.asarray(model.predict(division.test.frame), dtype=np.int64),
+        seconds,
+        {},
+    )
+
+
+def constant_median(task: Task, point: Point, rows: Rows, held: Rows | None) -> Fitted:
+    shares = np.bincount(rows.ranks, minlength=task.num_classes) / len(rows.ranks)
+    return Fitted(lambda frame: np.tile(shares, (len(frame), 1)))
+
+
+# ---- LightGBM ------------------------------------------------------------------------------------
+
+LIGHTGBM_GRID = grid_of(
+    num_leaves=(7, 31), learning_rate=(0.03, 0.1), min_child_samples=(5, 20, 60)
+)
+LIGHTGBM_WORDS = (
+    "7 or 31 leaves, rate 0.03 or 0.1, at least 5, 20 or 60 rows a leaf, up to 1,000 rounds"
+)
+
+
+def lightgbm_model(
+    kind: str, task: Task, point: Point, rows: Rows, held: Rows | None, **settings: Any
+) -> Any:
+    """A fitted LightGBM; without validation rows it grows as many rounds as the point says."""
+    lightgbm = import_module("lightgbm")
+    given = dict(point)
+    model = getattr(lightgbm, kind)(
+        n_estimators=given.pop("rounds", MOST_ROUNDS), random_state=task.seed, n_jobs=task.threads,
+        deterministic=True, force_row_wise=True, verbose=-1, **given, **settings,
+    )  # fmt: skip
+    if held is None:
+        return model.fit(categories(rows.frame, rows.frame), rows.ranks)
+    return model.fit(
+        categories(rows.frame, rows.frame),
+        rows.ranks,
+        # A class that the training rows lack cannot stop them.
+        eval_set=[known_rows(held, rows)],
+        callbacks=[lightgbm.early_stopping(PATIENCE, verbose=False)],
+    )
+
+
+def known_rows(held: Rows, rows: Rows) -> tuple[pd.DataFrame, Ranks]:
+    """The validation rows whose class the training rows have."""
+    known = np.isin(held.ranks, rows.ranks)
+    return categories(held.frame[known], rows.frame), held.ranks[known]
+
+
+def kept_rounds(model: Any) -> int:
+    return max(1, model.best_iteration_ or 0)
+
+
+def lightgbm_classes(task: Task, point: Point, rows: Rows, held: Rows | None) -> Fitted:
+    model = lightgbm_model("LGBMClassifier", task, point, rows, held)
+
+    def probabilities(frame: pd.DataFrame) -> Probabilities:
+        found = model.predict_proba(categories(frame, rows.frame))
+        return spread(found, model.classes_, task.num_classes)
+
+    return Fitted(probabilities, kept_rounds(model))
+
+
+def lightgbm_rounded(
+    task: Task, point: Point, rows: Rows, held: Rows | None, objective: str
+) -> Fitted:
+    model = lightgbm_model("LGBMRegressor", task, point, rows, held, objective=objective)
+
+    def probabilities(frame: pd.DataFrame) -> Probabilities:
+        score = model.predict(categories(frame, rows.frame))
+        return sure(np.rint(score).clip(0, task.num_classes - 1), task.num_classes)
+
+    return Fitted(probabilities, kept_rounds(model))
+
+
+def lightgbm_linked(task: Task, point: Point, rows: Rows, held: Rows | None) -> Fitted:
+    """The score of a regression, and a cumulative link fitted to scores of rows it had not seen.
+
+    While settings are chosen these are the validation rows. For the final fit they are all rows,
+    out of five folds, because a handful of validation rows would place the cut-points badly.
+    """
+    model = lightgbm_model("LGBMRegressor", task, point, rows, held)
+    if held is not None:
+        unseen, truth = model.predict(categories(held.frame, rows.frame)), held.ranks
+    else:
+        unseen, truth = out_of_fold(task, point, rows), rows.ranks
+    link = echelon.CumulativeLinkModel(classes=range(task.num_classes))
+    link.fit(np.asarray(unseen)[:, None], truth)
+
+    def probabilities(frame: pd.DataFrame) -> Probabilities:
+        score = model.predict(categories(frame, rows.frame))
+        return np.asarray(link.predict_proba(np.asarray(score)[:, None]))
+
+    return Fitted(probabilities, kept_rounds(model))
+
+
+def out_of_fold(task: Task, point: Point, rows: Rows) -> NDArray[np.float64]:
+    """The score of every row, (n,), by a regression on rows without it and its twins."""
+    table = TableSchema.of(rows.frame).read(rows.frame)
+    numbered = folds(table, LINK_FOLDS, generator=np.random.default_rng(task.seed))
+    scores = np.empty(len(rows.ranks))
+    for fold in range(LINK_FOLDS):
+        left = numbered == fold
+        others = Rows(rows.frame[~left], rows.ranks[~left])
+        model = lightgbm_model("LGBMRegressor", task, point, others, None)
+        scores[left] = model.predict(categories(rows.frame[left], others.frame))
+    return scores
+
+
+# ---- other boosters ------------------------------------------------------------------------------
+
+CATBOOST_GRID = grid_of(depth=(4, 6), learning_rate=(0.03, 0.1), l2_leaf_reg=(1, 3, 10))
+OGBOOST_GRID = grid_of(
+    max_depth=(2, 3, 5), learning_rate=(0.05, 0.1), learning_rate_thresh=(0.001, 0.01)
+)
+
+
+def catboost_classes(task: Task, point: Point, rows: Rows, held: Rows | None) -> Fitted:
+    catboost = import_module("catboost")
+    frame, strings = filled_strings(rows.frame)
+    given = dict(point)
+    model = catboost.CatBoostClassifier(
+        iterations=given.pop("rounds", MOST_ROUNDS), loss_function="MultiClass",
+        random_seed=task.seed, thread_count=task.threads, cat_features=strings, verbose=False,
+        allow_writing_files=False, **given,
+    )  # fmt: skip
+    if held is None:
+        model.fit(frame, rows.ranks)
+    else:
+        known = np.isin(held.ranks, rows.ranks)
+        watched = filled_strings(held.frame[known])[0], held.ranks[known]
+        model.fit(frame, rows.ranks, eval_set=watched, early_stopping_rounds=PATIENCE)
+
+    def probabilities(some: pd.DataFrame) -> Probabilities:
+        found = model.predict_proba(filled_strings(some)[0], thread_count=task.threads)
+        return spread(found, np.ravel(model.classes_), task.num_classes)
+
+    return Fitted(probabilities, model.tree_count_)
+
+
+def ogboost(task: Task, point: Point, rows: Rows, held: Rows | None) -> Fitted:
+    tree = import_module("sklearn.tree").DecisionTreeRegressor
+    encoder = numbers(rows.frame)
+    seen, codes = np.unique(rows.ranks, return_inverse=True)
+    given = dict(point)
+    depth = given.pop("max_depth")
+    model = import_module("ogboost").GradientBoostingOrdinal(
+        tree(max_depth=depth), n_estimators=given.pop("rounds", MOST_OGBOOST_ROUNDS),
+        n_class=len(seen), random_state=task.seed, **given,
+    )  # fmt: skip
+    model.fit(encoder.transform(rows.frame), codes)
+    if held is None:
+        return Fitted(
+            lambda frame: spread(
+                model.predict_proba(encoder.transform(frame)), seen, task.num_classes
+            )
+        )
+    # It cannot be given validation rows, so all rounds are run and the best of them is kept.
+    stages = [
+        spread(stage, seen, task.num_classes)
+        for stage in model.staged_predict_proba(encoder.transform(held.frame))
+    ]
+    scores = [metrics.ranked_probability_score(held.ranks, stage) for stage in stages]
+    best = int(np.argmin(scores))
+
+    def probabilities(frame: pd.DataFrame) -> Probabilities:
+        staged = model.staged_predict_proba(encoder.transform(frame))
+        found = next(stage for number, stage in enumerate(staged) if number == best)
+        return spread(found, seen, task.num_classes)
+
+    return Fitted(probabilities, max(1, best))
+
+
+# ---- linear models, small networks and kernels ---------------------------------------------------
+
+ALPHA_GRID = grid_of(alpha=(0.01, 0.1, 1.0, 10.0, 100.0, 1000.0))
+NETWORK_GRID = grid_of(max_iter=(25, 50, 100, 500), alpha=(0.01, 0.1, 1.0))
+KERNEL_GRID = grid_of(C=(0.1, 1.0, 10.0), width=(1 / 3, 1.0, 3.0))
+
+
+def with_scikit(task: Task, point: Point, rows: Rows, held: Rows | None, place: str) -> Fitted:
+    """An estimator that takes numbers alone; `place` is "module:Class"."""
+    module, _, name = place.partition(":")
+    encoder = numbers(rows.frame)
+    features = encoder.transform(rows.frame)
+    seen, codes = np.unique(rows.ranks, return_inverse=True)
+    make = getattr(import_module(module), name)
+    given = dict(point)
+    if "width" in given:  # of a kernel, as a multiple of the usual one
+        given["gamma"] = given.pop("width") / features.shape[1]
+    if "random_state" in make().get_params():
+        given["random_state"] = task.seed
+    model = make(**given).fit(features, codes)
+
+    def probabilities(frame: pd.DataFrame) -> Probabilities:
+        some = encoder.transform(frame)
+        if not hasattr(model, "predict_proba"):
+            return sure(seen[np.asarray(model.predict(some), dtype=np.int64)], task.num_classes)
+        return spread(model.predict_proba(some), seen[model.classes_], task.num_classes)
+
+    return Fitted(probabilities)
+
+
+def statsmodels_ordered(task: Task, point: Point, rows: Rows, held: Rows | None) -> Fitted:
+    ordinal = import_module("statsmodels.miscmodels.ordinal_model")
+    encoder = numbers(rows.frame)
+    seen, codes = np.unique(rows.ranks, return_inverse=True)
+    model = ordinal.OrderedModel(codes, encoder.transform(rows.frame), distr="logit")
+    fitted = model.fit(method="lbfgs", maxiter=500, disp=False, skip_hessian=True)
+
+    def probabilities(frame: pd.DataFrame) -> Probabilities:
+        found = model.predict(fitted.params, exog=encoder.transform(frame))
+        return spread(np.asarray(found), seen, task.num_classes)
+
+    return Fitted(probabilities)
+
+
+# ---- AutoGluon, in a Python of its own -----------------------------------------------------------
+
+
+def with_autogluon(preset: str, division: Division, threads: int) -> Outcome:
+    """What another Python, named by the environment, makes of the same rows in the same time."""
+    with tempfile.TemporaryDirectory() as folder:
+        parts = {
+            "train": division.train, "validation": division.validation, "test": division.test,
+        }  # fmt: skip
+        for name, rows in parts.items():
+            rows.frame.assign(rank=rows.ranks).to_csv(Path(folder, f"{name}.csv"), index=False)
+        settings = {
+            "preset": preset, "seconds": AUTO_SECONDS, "threads": threads, "seed": division.number,
+            "strings": filled_strings(division.test.frame)[1],
+        }  # fmt: skip
+        Path(folder, "settings.json").write_text(json.dumps(settings))
+        # Its Python has packages of its own: it must not be led to those of this one.
+        clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+        done = subprocess.run(
+            [os.environ[AUTOGLUON], Path(__file__).with_name("autogluon_fit.py"), folder],
+            env=clean, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]
+            raise RuntimeError(f"AutoGluon: {last}")
+        found = json.loads(Path(folder, "found.json").read_text())
+    probabilities = spread(found["probabilities"], found["classes"], division.num_classes)
+    return Outcome(
+        probabilities, median(probabilities), found["seconds"], {"models": found["models"]}
+    )
+
+
+# ---- everyone ------------------------------------------------------------------------------------
+
+
+def contestants() -> dict[str, Contestant]:
+    """Everyone by name, installed or not."""
+    return dict(_echelon()) | dict(_boosters()) | dict(_others()) | dict(_autogluon())
+
+
+def _echelon() -> Iterator[tuple[str, Contestant]]:
+    models = {
+        "echelon auto": (echelon.AutoOrdinal, "`AutoOrdinal()`, 60 s at most"),
+        "echelon network": (echelon.OrdinalClassifier, "`OrdinalClassifier()`"),
+        "echelon tabm": (
+            partial(echelon.OrdinalClassifier, backbone="tabm"),
+            '`OrdinalClassifier(backbone="tabm")`',
+        ),
+        "echelon boosting": (echelon.OrdinalBoosting, "`OrdinalBoosting()`"),
+        "echelon linear": (echelon.CumulativeLinkModel, "`CumulativeLinkModel()`"),
+    }
+    for name, (make, about) in models.items():
+        yield name, Contestant(partial(with_echelon, make), f"{about}, as it comes")
+
+
+def _boosters() -> Iterator[tuple[str, Contestant]]:
+    fits: dict[str, tuple[Fit, str]] = {
+        "LightGBM classes": (lightgbm_classes, "a class each"),
+        "LightGBM L2 + link": (
+            lightgbm_linked,
+            "regression, and a cumulative link on its score for rows it had not seen",
+        ),
+        "LightGBM L2": (partial(lightgbm_rounded, objective="l2"), "regression, rounded"),
+        "LightGBM L1": (partial(lightgbm_rounded, objective="l1"), "absolute errors, rounded"),
+    }
+    for name, (fit, about) in fits.items():
+        yield (
+            name,
+            Contestant(
+                partial(tuned, fit, LIGHTGBM_GRID),
+                f"{about}; {LIGHTGBM_WORDS}",
+                "lightgbm",
+                "lightgbm",
+            ),
+        )
+    yield "CatBoost classes", Contestant(
+        partial(tuned, catboost_classes, CATBOOST_GRID),
+        "a class each; depth 4 or 6, rate 0.03 or 0.1, penalty 1, 3 or 10, up to 1,000 rounds",
+        "catboost", "catboost",
+    )  # fmt: skip
+    yield "OGBoost", Contestant(
+        partial(tuned, ogboost, OGBOOST_GRID),
+        "trees of depth 2, 3 or 5, rate 0.05 or 0.1, rate of the thresholds 0.001 or 0.01, up to "
+        "500 rounds",
+        "ogboost", "ogboost",
+    )  # fmt: skip
+
+
+def _others() -> Iterator[tuple[str, Contestant]]:
+    networks = "25, 50, 100 or 500 iterations, penalty 0.01, 0.1 or 1"
+    penalties = "penalty 0.01, 0.1, 1, 10, 100 or 1,000"
+    kernels = "C 0.1, 1 or 10, Gaussian kernel of a third, one or three times the usual gamma"
+    estimators = (
+        ("mord", "LogisticAT", "mord", ALPHA_GRID, penalties),
+        ("mord", "LogisticIT", "mord", ALPHA_GRID, penalties),
+        ("skordinal", "NNPOM", "skordinal.classifiers", NETWORK_GRID, networks),
+        ("skordinal", "NNOP", "skordinal.classifiers", NETWORK_GRID, networks),
+        ("skordinal", "SVOR", "skordinal.classifiers", KERNEL_GRID, f"labels alone; {kernels}"),
+    )
+    for package, name, module, grid, about in estimators:
+        fit = partial(with_scikit, place=f"{module}:{name}")
+        yield f"{package} {name}", Contestant(partial(tuned, fit, grid), about, module, package)
+    yield "statsmodels OrderedModel", Contestant(
+        partial(tuned, statsmodels_ordered, [{}]), "logit; nothing to choose",
+        "statsmodels", "statsmodels",
+    )  # fmt: skip
+    yield (
+        "constant median",
+        Contestant(partial(tuned, constant_median, [{}]), "the shares of the classes"),
+    )
+
+
+def _autogluon() -> Iterator[tuple[str, Contestant]]:
+    for preset in ("medium", "best"):
+        yield f"AutoGluon {preset}", Contestant(
+            partial(with_autogluon, f"{preset}_quality"),
+            f"preset `{preset}_quality`, {AUTO_SECONDS} s at most, by the log score",
+            AUTOGLUON, "autogluon.tabular",
+        )  # fmt: skip
