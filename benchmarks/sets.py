@@ -157,12 +157,11 @@ def numbers(frame: pd.DataFrame) -> Pipeline:
 
 def categories(frame: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     """Strings as pandas' categories, those of the rows `known`; others become gaps."""
-    return frame.assign(
-        **{
-            name: pd.Categorical(frame[name], categories=sorted(known[name].dropna().unique()))
-            for name in _strings(frame)
-        }
-    )
+    found = {}
+    for name in _strings(frame):
+        kept = sorted(known[name].dropna().unique())
+        found[name] = pd.Categorical(frame[name].where(frame[name].isin(kept)), categories=kept)
+    return frame.assign(**found)
 
 
 def filled_strings(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
