@@ -56,6 +56,9 @@ class Fits:
 @pytest.fixture
 def fits(monkeypatch: pytest.MonkeyPatch) -> Fits:
     fits = Fits()
+    # A run sets the threads of its process, and other tests run in this one.
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setattr("torch.set_num_threads", lambda number: None)
     monkeypatch.setattr(accuracy, "contestants", fits.everyone)
     monkeypatch.setattr(accuracy, "divide", division)
     return fits
