@@ -282,7 +282,7 @@ def out_of_fold(task: Task, point: Point, rows: Rows) -> NDArray[np.float64]:
 
 # ---- other boosters ------------------------------------------------------------------------------
 
-CATBOOST_GRID = grid_of(depth=(4, 6), learning_rate=(0.03, 0.1), l2_leaf_reg=(1, 3, 10))
+CATBOOST_GRID = grid_of(depth=(4, 6), l2_leaf_reg=(1, 3, 10), learning_rate=(0.05,))
 OGBOOST_GRID = grid_of(max_depth=(2, 3, 5), learning_rate=(0.1, 0.2))
 
 
@@ -459,7 +459,7 @@ def _boosters() -> Iterator[tuple[str, Contestant]]:
         )
     yield "CatBoost classes", Contestant(
         partial(tuned, catboost_classes, CATBOOST_GRID),
-        "a class each; depth 4 or 6, rate 0.03 or 0.1, penalty 1, 3 or 10, up to 1,000 rounds",
+        "a class each; depth 4 or 6, penalty 1, 3 or 10, rate 0.05, up to 1,000 rounds",
         "catboost", "catboost",
     )  # fmt: skip
     yield "OGBoost", Contestant(
