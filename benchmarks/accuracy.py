@@ -1,7 +1,7 @@
 """Compare echelon with other libraries on whole tables: the same rows and the same choice for all.
 
 Every contestant sees the same training, validation and test rows of five divisions of each set.
-What has settings chooses them on the validation rows (see contestants.py). The result of each fit
+What has settings chooses them on the validation rows (see tuning.py). The result of each fit
 is a small file in the folder --out, so a run that was stopped goes on where it was.
 
     pip install 'echelon[bench]' catboost ogboost
@@ -29,12 +29,13 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
-from contestants import Contestant, Outcome, contestants
+from contestants import Contestant, contestants
 from echelon.evaluation import metrics
 from echelon.storage.atomic import write_text
 from page import environment, write_section
 from sets import GROUPS, REPORTED, SETS, TUNING, Division, divide
 from standings import METRICS, REFERENCE, Results, Scores, set_table, summary
+from tuning import Outcome
 
 PREAMBLE = f"""\
 Written by `python benchmarks/accuracy.py --sets all --markdown docs/benchmarks.md`, with real

@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 import accuracy
-from contestants import Contestant, Outcome
+from contestants import Contestant
 from sets import Division, Rows
+from tuning import Outcome
 
 
 def division(name: str, number: int, first: float = 0.0) -> Division:
