@@ -54,7 +54,7 @@ format: $(READY) ## format the code and mend what can be mended
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(READY) ## time losses, training and prediction, and compare accuracy (an hour; needs ECHELON_DATA)
+bench: $(READY) ## time losses, training and prediction, and compare accuracy (hours; needs ECHELON_DATA)
 	$(BIN)/python benchmarks/losses.py
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/floor.py
