@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from echelon.curve import RankCurve
+from echelon.data.kinds.base import Encoding
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows
 from echelon.data.splits import count_units, hold_out
@@ -33,6 +34,7 @@ from echelon.models.document import (
     restore_member,
     typed,
 )
+from echelon.models.graph import Graph
 from echelon.models.mixing import Score, mixture_weights
 from echelon.models.predicting import Decision, tune_cutpoints
 from echelon.models.schedule import Schedule
@@ -327,6 +329,35 @@ class OrdinalBlend(CurveClassifier):
                 logs.append(RankCurve.concatenate(curves).log_probabilities.double().cpu() + share)
         mixed = torch.logsumexp(torch.stack(logs), 0).clamp(min=_TINY)
         yield RankCurve(torch.log_softmax(mixed, -1))
+
+    def add_to_graph(self, graph: Graph) -> str:
+        """The graphs of all members, and the logarithm of the mean of what they give."""
+        lowest, first = graph.constant(np.float64(_TINY)), graph.constant(np.array([0]))
+        logs = []
+        for member in self.members_:
+            share = graph.constant(np.log(member.weight / len(member.fits)))
+            for fit in member.fits:
+                own = graph.node("Max", graph.as_double(fit.add_to_graph(graph)), lowest)
+                logs.append(graph.node("Unsqueeze", graph.node("Add", own, share), first))
+        stacked = graph.node("Concat", *logs, axis=0)
+        mixed = graph.node("ReduceLogSumExp", stacked, first, keepdims=0)
+        return graph.node("LogSoftmax", mixed, axis=-1)
+
+    @property
+    def encodings(self) -> Mapping[str, Encoding]:
+        """How texts and images are encoded, which must be the same for all members."""
+        found: dict[str, Encoding] = {}
+        for member in self.members_:
+            for fit in member.fits:
+                for kind, encoding in fit.encodings.items():
+                    first = found.setdefault(kind, encoding)
+                    if first.describe() != encoding.describe():
+                        raise ValueError(
+                            f"the members of the blend read {kind}s in ways of their own, so that "
+                            f"no one input of a graph can serve them all; export a single "
+                            f"OrdinalClassifier instead"
+                        )
+        return found
 
     def outcome(self) -> dict[str, Any]:
         """The members with their weights and scores."""
