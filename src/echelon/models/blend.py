@@ -92,7 +92,7 @@ class OrdinalBlend(CurveClassifier):
     Parameters
     ----------
     models : sequence of models, or mapping from name to model, optional
-        Any models of echelon; cloned, not fitted themselves.
+        Any models of echelon; cloned, not fitted themselves, unless they are `prefitted`.
     folds : int
         Into how many subsets rows are divided, each of which is predicted by fits without it.
         Above 12,000 rows one subset is held out instead.
@@ -100,6 +100,9 @@ class OrdinalBlend(CurveClassifier):
         What the weights minimise: the ranked probability score, or the log score.
     n_models : int
         How many fits of each model, with seeds of their own, there are in a fold.
+    prefitted : bool
+        Whether the models were fitted before, on rows with the same columns. They are then kept as
+        they are, and all rows of a fit, which they must not have seen, only decide the weights.
     classes : sequence, optional
         All labels, the lowest first. Needed for strings; any other label then raises.
     decision : {"median", "mean", "mode", "kappa"} or array of shape (K, K), optional
@@ -138,6 +141,7 @@ class OrdinalBlend(CurveClassifier):
         folds: int = 5,
         score: Score = "rps",
         n_models: int = 1,
+        prefitted: bool = False,
         classes: Sequence[Any] | None = None,
         decision: Decision = None,
         class_weight: Mapping[Any, float] | str | None = None,
@@ -148,6 +152,7 @@ class OrdinalBlend(CurveClassifier):
         self.folds = folds
         self.score = score
         self.n_models = n_models
+        self.prefitted = prefitted
         self.classes = classes
         self.decision = decision
         self.class_weight = class_weight
@@ -158,6 +163,9 @@ class OrdinalBlend(CurveClassifier):
 
     def candidates(self, rows: Rows, num_classes: int) -> dict[str, CurveClassifier]:
         """The unfitted members by name, the quickest first."""
+        return self._named_models()
+
+    def _named_models(self) -> dict[str, CurveClassifier]:
         if not self.models:
             raise ValueError(
                 "a blend needs models: OrdinalBlend([OrdinalBoosting(), CumulativeLinkModel()])"
@@ -175,6 +183,9 @@ class OrdinalBlend(CurveClassifier):
     def fit_rows(self, rows: Rows, validation: Rows | None, labels: Labels, seed: int) -> None:
         """Fit every member in every fold, and weigh them by their curves of unseen rows."""
         candidates = self.candidates(rows, labels.num_classes)
+        if self.prefitted:
+            self._weigh_fitted(candidates, rows, labels)
+            return
         divisions = self._divisions(rows, validation, seed)
         schedule = Schedule(self.time_limit, len(divisions))
         members = [Member(name, model) for name, model in candidates.items()]
@@ -207,6 +218,52 @@ class OrdinalBlend(CurveClassifier):
             self._fit_all_rows(rows, labels, seed, schedule)
         self.out_of_time_ = self.out_of_time_ or schedule.was_short
         for member in members:  # of the curves nothing but the mixture is needed from here on
+            member.curves.clear()
+
+    def read_schema(self, X: Any) -> TableSchema:  # noqa: N803
+        """What the columns of training rows are: of fitted models, what those take them for."""
+        if not self.prefitted:
+            return super().read_schema(X)
+        fitted = list(self._named_models().values())
+        for model in fitted:
+            if not hasattr(model, "labels_"):
+                raise ValueError(
+                    f"prefitted=True needs fitted models; this {type(model).__name__} is not: fit "
+                    f"it first (a clone of a blend has lost its fits), or leave prefitted out"
+                )
+        schema: TableSchema = max((model.schema_ for model in fitted), key=lambda s: len(s.columns))
+        for model in fitted:
+            seen = _seen_schema(schema, model)
+            if seen is None or seen.columns != model.schema_.columns:
+                raise ValueError(
+                    f"fitted models of a blend must read the same columns in the same way; "
+                    f"{type(model).__name__} reads others, or knows other categories: fit them on "
+                    f"the same rows"
+                )
+        return schema
+
+    def _weigh_fitted(
+        self, candidates: Mapping[str, CurveClassifier], rows: Rows, labels: Labels
+    ) -> None:
+        """Weigh members that were fitted before by their curves of rows that they have not seen."""
+        members = []
+        for name, model in candidates.items():
+            if model.labels_.classes.tolist() != labels.classes.tolist():
+                raise ValueError(
+                    f"{name} knows the classes {model.labels_.classes.tolist()}, and the rows have "
+                    f"{labels.classes.tolist()}; pass classes= as the models have them"
+                )
+            if model.calibration_ is not None:
+                raise ValueError(
+                    f"{name} was calibrated, which a member of a blend must not be; fit it without "
+                    f"and calibrate the blend"
+                )
+            curves = [_probabilities(model, rows.table)]
+            members.append(Member(name, model, fits=[model], curves=curves))
+        self._unseen = _Unseen.of([rows], members)
+        self._weigh(members)
+        self.out_of_time_ = False
+        for member in members:
             member.curves.clear()
 
     def _fit_fold(
@@ -499,6 +556,7 @@ class AutoOrdinal(OrdinalBlend):
 
     models: None = None
     n_models = 1
+    prefitted = False
 
     def read_schema(self, X: Any) -> TableSchema:  # noqa: N803
         """What the columns of training rows are."""

@@ -81,7 +81,6 @@ MODELS: Mapping[str, ModelRow] = {
             "Any classifier of scikit-learn on the binary tasks of a method.",
             "echelon.models.reduction:OrdinalReduction",
             uses_validation=False,
-            saves=False,
             exports=False,
             tables_only=True,
         ),

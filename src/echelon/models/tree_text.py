@@ -90,22 +90,44 @@ def check_model_text(text: str, num_numbers: int, num_codes: int) -> TreeText:
     """
     if num_numbers < 0 or num_codes < 0:
         raise DamagedTreesError("have a negative number of columns")
+    return _read_text(text, num_numbers, num_codes, by_threshold=True)
+
+
+def check_plain_text(text: str, num_numbers: int) -> TreeText:
+    """Read the text of trees for two classes on columns of numbers alone, none a threshold.
+
+    Parameters
+    ----------
+    text : str
+        What :func:`without_parameters` gave.
+    num_numbers : int
+
+    Raises
+    ------
+    ValueError
+        Where LightGBM could not have written the text.
+    """
+    return _read_text(text, num_numbers, 0, by_threshold=False)
+
+
+def _read_text(text: str, num_numbers: int, num_codes: int, *, by_threshold: bool) -> TreeText:
     if not text.isascii() or not text.endswith(_END) or "\r" in text or "\0" in text:
         raise DamagedTreesError("do not end as they should, or hold characters that do not belong")
     head, *bodies = text[: -len(_END)].split("Tree=")
-    sizes = _read_head(head, num_numbers + num_codes + 1)
+    num_columns = num_numbers + num_codes + by_threshold
+    sizes = _read_head(head, num_columns, by_threshold=by_threshold)
     if sizes != [len("Tree=") + len(body) for body in bodies]:
         raise DamagedTreesError("do not have the number or the sizes that are written above them")
-    gains = np.zeros(num_numbers + num_codes + 1)
+    gains = np.zeros(num_columns)
     threshold_splits: list[float] = []
     trees = [
-        _read_tree(body, number, num_numbers, gains, threshold_splits)
+        _read_tree(body, number, num_numbers, num_numbers + num_codes, gains, threshold_splits)
         for number, body in enumerate(bodies)
     ]
     return TreeText(trees, gains, threshold_splits)
 
 
-def _read_head(head: str, num_columns: int) -> list[int]:
+def _read_head(head: str, num_columns: int, *, by_threshold: bool) -> list[int]:
     """The sizes of the trees that follow."""
     lines = _Lines(head)
     lines.require("tree")
@@ -117,9 +139,10 @@ def _read_head(head: str, num_columns: int) -> list[int]:
     lines.require("objective=binary sigmoid:1")
     names = " ".join(f"Column_{column}" for column in range(num_columns))
     lines.require(f"feature_names={names}")
-    constraints = lines.integers("monotone_constraints", num_columns, -1, 1)
-    if constraints[-1] != -1:
-        raise DamagedTreesError("do not have to fall with the threshold")
+    if by_threshold or lines.comes("monotone_constraints"):
+        constraints = lines.integers("monotone_constraints", num_columns, -1, 1)
+        if by_threshold and constraints[-1] != -1:
+            raise DamagedTreesError("do not have to fall with the threshold")
     ranges = lines.values("feature_infos")
     if len(ranges) != num_columns or not all(map(_VALUE_RANGE.fullmatch, ranges)):
         raise DamagedTreesError("have ranges that do not fit the columns")
@@ -133,6 +156,7 @@ def _read_tree(
     body: str,
     number: int,
     num_numbers: int,
+    threshold_column: int,
     gains: NDArray[np.float64],
     threshold_splits: list[float],
 ) -> Tree:
@@ -140,8 +164,8 @@ def _read_tree(
     lines.require(str(number))
     (num_leaves,) = lines.integers("num_leaves", 1, 1, _MOST_LEAVES)
     (num_sets,) = lines.integers("num_cat", 1, 0, num_leaves - 1)
-    count, threshold_column = num_leaves - 1, len(gains) - 1
-    columns = lines.integers("split_feature", count, 0, threshold_column)
+    count = num_leaves - 1
+    columns = lines.integers("split_feature", count, 0, len(gains) - 1)
     split_gains = lines.numbers("split_gain", count)
     thresholds = lines.numbers("threshold", count, may_be_infinite=True)  # all numbers, or NaN
     decisions = lines.integers("decision_type", count, 0, 11)
@@ -229,6 +253,10 @@ class _Lines:
         """No line is left but the empty one behind the last line break."""
         if self._lines[self._next :] != [""]:
             raise DamagedTreesError("hold lines that do not belong")
+
+    def comes(self, key: str) -> bool:
+        """Whether the next line is one of a key."""
+        return any(line.startswith(f"{key}=") for line in self._lines[self._next : self._next + 1])
 
     def values(self, key: str) -> list[str]:
         """What stands behind a key, divided at its spaces."""
