@@ -134,5 +134,5 @@ def test_networks_on_texts_with_words_of_their_own_cannot_be_blended_in_a_graph(
     blend = OrdinalBlend([network], folds=2, random_state=0)
     blend.read_schema = network.read_schema  # which only an AutoOrdinal has a parameter for
     blend.fit(texts, np.arange(60) % 3)
-    with pytest.raises(ValueError, match="read texts in ways of their own.*export a single"):
+    with pytest.raises(ValueError, match=r"read texts in ways of their own.*export a single"):
         blend.export_onnx(tmp_path / "m.onnx")

@@ -1,7 +1,5 @@
 """Any classifier as an ordinal model: what it is given, and what becomes of its answers."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -96,7 +96,7 @@ class OrdinalBlend(CurveClassifier):
     folds : int
         Into how many subsets rows are divided, each of which is predicted by fits without it.
         Above 12,000 rows one subset is held out instead.
-    score : {"rps", "log"}
+    criterion : {"rps", "log"}
         What the weights minimise: the ranked probability score, or the log score.
     n_models : int
         How many fits of each model, with seeds of their own, there are in a fold.
@@ -139,7 +139,7 @@ class OrdinalBlend(CurveClassifier):
         models: Sequence[Any] | Mapping[str, Any] | None = None,
         *,
         folds: int = 5,
-        score: Score = "rps",
+        criterion: Score = "rps",
         n_models: int = 1,
         prefitted: bool = False,
         classes: Sequence[Any] | None = None,
@@ -150,7 +150,7 @@ class OrdinalBlend(CurveClassifier):
     ) -> None:
         self.models = models
         self.folds = folds
-        self.score = score
+        self.criterion = criterion
         self.n_models = n_models
         self.prefitted = prefitted
         self.classes = classes
@@ -302,7 +302,7 @@ class OrdinalBlend(CurveClassifier):
                 self._unseen.curves,
                 self._unseen.ranks,
                 weight=self._unseen.weight,
-                score=self.score,
+                score=self.criterion,
             )
         for member, share in zip(members, shares, strict=True):
             member.weight = float(share)
@@ -366,9 +366,12 @@ class OrdinalBlend(CurveClassifier):
         seen = _seen_rows(rows, model)
         if seen is None:
             return None
+        can_be_divided = len(seen) > _MANY_ROWS or count_units(seen.table, seen.groups) > 1
         fits = []
         for number in range(self.n_models):
             fit = clone(model).set_params(classes=labels.classes.tolist())
+            if not can_be_divided:
+                fit.set_params(validation_fraction=0.0)
             if limit is not None and "time_limit" in fit.get_params(deep=False):
                 fit.set_params(time_limit=limit / self.n_models)
             fits.append(fit.fit_read(seen, None, labels, seed + 1000 * number))
@@ -508,7 +511,7 @@ class AutoOrdinal(OrdinalBlend):
     time_limit : float
         Seconds that the fit may take. Where it decides what is fitted, `out_of_time_` says so;
         otherwise the same rows and seed give the same model.
-    folds, score, classes, decision, class_weight, random_state, verbose
+    folds, criterion, classes, decision, class_weight, random_state, verbose
         As for :class:`OrdinalBlend`.
     text, image : str, optional
         The column that holds texts, and the one that holds images.
@@ -532,7 +535,7 @@ class AutoOrdinal(OrdinalBlend):
         time_limit: float | None = 60.0,
         *,
         folds: int = 5,
-        score: Score = "rps",
+        criterion: Score = "rps",
         text: str | None = None,
         image: str | None = None,
         classes: Sequence[Any] | None = None,
@@ -544,7 +547,7 @@ class AutoOrdinal(OrdinalBlend):
     ) -> None:
         self.time_limit = time_limit
         self.folds = folds
-        self.score = score
+        self.criterion = criterion
         self.text = text
         self.image = image
         self.classes = classes

@@ -52,7 +52,10 @@ class _SideBySide(nn.Module):
 def _taken(node: Any) -> list[str]:
     """The names that a node takes, and those that graphs inside it take."""
     inside = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
-    return [*node.input, *(name for graph in inside for each in graph.node for name in _taken(each))]
+    return [
+        *node.input,
+        *(name for graph in inside for each in graph.node for name in _taken(each)),
+    ]
 
 
 def _rename(graph: Any, prefix: str) -> None:
@@ -331,4 +334,3 @@ class Graph:
                 if not missing:
                     done[id(node)] = waiting.pop()
         return list(done.values())
-

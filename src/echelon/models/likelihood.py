@@ -99,6 +99,12 @@ class CumulativeLinkModel(CurveClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # One score for all ranks cannot follow classes that lie in no order.
+        tags.classifier_tags.poor_score = True
+        return tags
+
     def fit_rows(self, rows: Rows, validation: Rows | None, labels: Labels, seed: int) -> None:
         """Maximise the likelihood of all rows; validation rows are not used."""
         require_table(rows, self)

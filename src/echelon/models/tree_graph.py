@@ -66,9 +66,13 @@ def add_log_probabilities(graph: Graph, logits: str, num_classes: int) -> str:
     logs = [_columns(graph, below, 0, 1), _columns(graph, above, tasks - 1, tasks)]
     if tasks > 1:
         # s(a) - s(b) = s(a) s(-b) (1 - exp(b - a))
-        rise = graph.node("Sub", _columns(graph, logits, 1, tasks), _columns(graph, logits, 0, tasks - 1))
+        rise = graph.node(
+            "Sub", _columns(graph, logits, 1, tasks), _columns(graph, logits, 0, tasks - 1)
+        )
         share = graph.node("Log", graph.node("Sub", one, graph.node("Exp", rise)))
-        both = graph.node("Add", _columns(graph, above, 0, tasks - 1), _columns(graph, below, 1, tasks))
+        both = graph.node(
+            "Add", _columns(graph, above, 0, tasks - 1), _columns(graph, below, 1, tasks)
+        )
         logs.insert(1, graph.node("Add", both, share))
     lowest = graph.constant(np.float64(_LOWEST))
     return graph.node("Max", graph.node("Concat", *logs, axis=1), lowest)
@@ -197,9 +201,7 @@ def _features(
     return graph.node("Concat", *blocks, axis=1), places
 
 
-def _ensemble(
-    graph: Graph, operator: _Operator, features: str, places: NDArray[np.int64]
-) -> str:
+def _ensemble(graph: Graph, operator: _Operator, features: str, places: NDArray[np.int64]) -> str:
     nodes, leaves = operator.nodes, operator.leaves
     return graph.node(
         "TreeEnsembleRegressor",
