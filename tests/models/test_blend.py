@@ -155,7 +155,8 @@ def test_models_that_were_fitted_before_are_kept_and_weighed(data, tmp_path) -> 
     )
     np.testing.assert_allclose(blend.predict_proba(frame), mixed, atol=1e-9)
     assert [member.fits[0] in members for member in blend.members_] == [True] * len(weights)
-    assert len(blend.leaderboard_) == 2 and blend.cutpoints_ is not None
+    assert len(blend.leaderboard_) == 2
+    assert blend.cutpoints_ is not None
     blend.save(tmp_path / "m")
     np.testing.assert_array_equal(
         echelon.load(tmp_path / "m").predict_proba(frame), blend.predict_proba(frame)

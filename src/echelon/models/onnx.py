@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from torch import Tensor, nn
 
 from echelon.curve import CalibrationMap, RankCurve
