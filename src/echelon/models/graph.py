@@ -85,8 +85,7 @@ class Graph:
     --------
     >>> from echelon.data.tables import Column
     >>> graph = Graph(TableSchema((Column("size", "number"),), named=True), {})
-    >>> graph.node("Neg", graph.numbers)
-    'echelon_3'
+    >>> negative = graph.node("Neg", graph.numbers)
     >>> [node.op_type for node in graph.nodes]
     ['Unsqueeze', 'Concat', 'Neg']
     """
