@@ -544,7 +544,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
             columns=[[f"c{i}", "number", []] for i in range(300_000)]
         ),
         "another kind": lambda t, d, p: d.update(kind="os.system"),
-        "a kind that is not saved": lambda t, d, p: d.update(kind="reduction"),
+        "the kind of another model": lambda t, d, p: d.update(kind="reduction"),
         "import as method": lambda t, d, p: d["parameters"].update(method="os.system"),
         "code as metric": lambda t, d, p: d["model"]["training"].update(
             metric="__import__('os').getcwd()"

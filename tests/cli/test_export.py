@@ -17,11 +17,17 @@ def test_a_graph_is_written(folder: Path) -> None:
     assert Path("m.onnx").stat().st_size > 1000
 
 
+def test_trees_become_a_graph(folder: Path) -> None:
+    run("fit", "table.csv", *TARGET, "--model", "boosting")
+    run("export", "m", "--onnx", "m.onnx")
+    assert Path("m.onnx").stat().st_size > 1000
+
+
 def test_a_model_that_has_no_graph_says_so(folder: Path) -> None:
-    run("fit", "table.csv", *TARGET, "--model", "cumulative_link")
+    run("fit", "table.csv", *TARGET, "--model", "reduction")
     result = CliRunner().invoke(app, ["export", "m", "--onnx", "m.onnx"])
     assert isinstance(result.exception, ValueError)
-    assert "m is a model of the kind cumulative_link, of which there is no ONNX graph" in str(
+    assert "m is a model of the kind reduction, of which there is no ONNX graph" in str(
         result.exception
     )
     assert not Path("m.onnx").exists()

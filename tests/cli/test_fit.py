@@ -172,7 +172,6 @@ def test_a_model_that_is_no_network(folder: Path) -> None:
             ("--model", "cumulative_link:depth=3"),
             "has no option 'depth=3'; its options are: class_weight",
         ),
-        (("--model", "reduction"), "must be one that can be saved, which reduction cannot"),
         (("--model", "corn"), "--model must be one of network, boosting, cumulative_link"),
     ],
 )

@@ -165,3 +165,46 @@ def test_more_rows_than_the_limit_allows_are_not_fitted(data, monkeypatch) -> No
     monkeypatch.setattr(CumulativeLinkModel, "fit_rows", noted)
     AutoOrdinal(time_limit=2, folds=2, random_state=0, device="cpu").fit(data.features, data.ranks)
     assert set(seen) == {80}
+
+
+def test_models_that_were_fitted_before_are_kept_and_weighed(data, tmp_path) -> None:
+    frame = pd.DataFrame(data.features[:, :4], columns=list("abcd"))
+    frame["kind"] = np.where(frame["a"] > 0.5, "x", "y")
+    first, second = slice(0, 250), slice(250, None)
+    members = [
+        model.fit(frame[first], data.ranks[first])
+        for model in (CumulativeLinkModel(), OrdinalBoosting(rounds=30, random_state=0))
+    ]
+    before = [model.predict_proba(frame) for model in members]
+    blend = OrdinalBlend(members, prefitted=True)
+    # Rows with other categories than those of training, which the models have never seen.
+    judged = frame[second].assign(kind=["z", *frame["kind"][251:]])
+    blend.fit(judged, data.ranks[second])
+    weights = {member.name: member.weight for member in blend.members_}
+    mixed = sum(
+        weights.get(model.kind, 0.0) * curves for model, curves in zip(members, before, strict=True)
+    )
+    np.testing.assert_allclose(blend.predict_proba(frame), mixed, atol=1e-9)
+    assert [member.fits[0] in members for member in blend.members_] == [True] * len(weights)
+    assert len(blend.leaderboard_) == 2
+    assert blend.cutpoints_ is not None
+    blend.save(tmp_path / "m")
+    np.testing.assert_array_equal(
+        echelon.load(tmp_path / "m").predict_proba(frame), blend.predict_proba(frame)
+    )
+
+
+def test_fitted_models_that_do_not_belong_together_are_refused(data) -> None:
+    model = CumulativeLinkModel().fit(data.features, data.ranks)
+    rows = data.features, data.ranks
+    unfitted = OrdinalBlend([model, CumulativeLinkModel()], prefitted=True)
+    with pytest.raises(ValueError, match="needs fitted models; this CumulativeLinkModel is not"):
+        unfitted.fit(*rows)
+    other = CumulativeLinkModel().fit(data.features[:, :5], data.ranks)
+    with pytest.raises(ValueError, match="must read the same columns"):
+        OrdinalBlend([model, other], prefitted=True).fit(*rows)
+    with pytest.raises(ValueError, match=r"knows the classes \[0, 1, 2, 3\], and the rows have"):
+        OrdinalBlend([model], prefitted=True).fit(data.features, data.ranks + 1)
+    calibrated = CumulativeLinkModel().fit(*rows).calibrate(*rows)
+    with pytest.raises(ValueError, match="was calibrated"):
+        OrdinalBlend([calibrated], prefitted=True).fit(*rows)

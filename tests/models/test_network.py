@@ -15,7 +15,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
 import echelon
@@ -27,24 +26,6 @@ from tests.cases import THOROUGH
 from tests.weighting import rows, weighted_share
 
 QUICK = {"settings": {"max_epochs": 3}, "random_state": 0, "device": "cpu"}
-
-
-EXPECTED_FAILURES = {
-    "check_classifiers_classes": "fits strings without an order, which echelon refuses to guess",
-    "check_sample_weight_equivalence_on_dense_data": "repeated rows make other batches",
-}
-
-
-@parametrize_with_checks(
-    [OrdinalClassifier(settings={"max_epochs": 12}, random_state=0, device="cpu")],
-    expected_failed_checks=lambda _: EXPECTED_FAILURES,
-    xfail_strict=True,
-)
-@pytest.mark.filterwarnings("ignore")
-def test_scikit_learn(estimator, check) -> None:
-    if check.func.__name__ == "check_array_api_input":
-        return  # would skip itself: it needs an environment of its own
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

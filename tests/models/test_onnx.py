@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import echelon
-from echelon import OrdinalClassifier
+from echelon import OrdinalBlend, OrdinalBoosting, OrdinalClassifier
 from echelon.data import make_friedman
 
 QUICK = {"settings": {"max_epochs": 3}, "random_state": 0, "device": "cpu"}
@@ -80,7 +80,7 @@ def check_export(frame: pd.DataFrame, tmp_path: Path, options) -> None:
 def test_labels_that_are_numbers(tmp_path: Path, scale: float) -> None:
     data = make_friedman(200, num_classes=3)
     labels = (data.ranks * 2 + 1) * scale
-    model = OrdinalClassifier(**QUICK).fit(data.features, labels)
+    model = OrdinalBoosting(rounds=3, random_state=0).fit(data.features, labels)
     model.export_onnx(tmp_path / "m.onnx")
     names = [f"x{i}" for i in range(10)]
     found = run(tmp_path / "m.onnx", pd.DataFrame(data.features, columns=names))
@@ -93,7 +93,7 @@ def test_labels_keep_their_digits(tmp_path: Path) -> None:
     names = [f"x{i}" for i in range(10)]
     for classes in ([0.1234567891, 0.1234567892, 3.5], [1, 2**63 + 1, 2**64 - 1]):
         labels = np.array(classes)
-        model = OrdinalClassifier(**QUICK).fit(data.features, labels[data.ranks])
+        model = OrdinalBoosting(rounds=3, random_state=0).fit(data.features, labels[data.ranks])
         model.export_onnx(tmp_path / "m.onnx")
         found = run(tmp_path / "m.onnx", pd.DataFrame(data.features, columns=names))
         assert (found["label"] == model.predict(data.features)).mean() > 0.99
@@ -103,7 +103,7 @@ def test_dates_are_days_in_the_graph(tmp_path: Path) -> None:
     data = make_friedman(200, num_classes=3)
     days = np.round(data.features[:, 0] * 1000)
     frame = pd.DataFrame({"day": pd.to_datetime(days, unit="D"), "x": data.features[:, 1]})
-    model = OrdinalClassifier(**QUICK).fit(frame, data.ranks)
+    model = OrdinalBoosting(rounds=3, random_state=0).fit(frame, data.ranks)
     model.export_onnx(tmp_path / "m.onnx")
     found = run(tmp_path / "m.onnx", frame.assign(day=days))
     np.testing.assert_allclose(found["probabilities"], model.predict_proba(frame), atol=1e-5)
@@ -111,8 +111,32 @@ def test_dates_are_days_in_the_graph(tmp_path: Path) -> None:
 
 def test_nothing_is_left_of_a_failed_export(tmp_path: Path, monkeypatch) -> None:
     data = make_friedman(100, num_classes=3)
-    model = OrdinalClassifier(**QUICK).fit(data.features, data.ranks)
+    model = OrdinalBoosting(rounds=3, random_state=0).fit(data.features, data.ranks)
     monkeypatch.setattr("echelon.models.onnx._TOLERANCE", -1.0)
     with pytest.raises(ValueError, match="differ from the model's"):
         model.export_onnx(tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_calibration_and_costs_are_part_of_the_graph(frame: pd.DataFrame, tmp_path: Path) -> None:
+    features, classes = frame.drop(columns="target"), ["worst", "bad", "good", "best"]
+    costs = np.abs(np.subtract.outer(range(4), range(4))) ** 2.0
+    model = OrdinalBoosting(rounds=20, classes=classes, decision=costs, random_state=0)
+    model.fit(features[:200], frame["target"][:200])
+    model.calibrate(features[200:], frame["target"][200:], "isotonic")
+    model.export_onnx(tmp_path / "m.onnx")
+    found = run(tmp_path / "m.onnx", features)
+    np.testing.assert_allclose(found["probabilities"], model.predict_proba(features), atol=1e-5)
+    assert (found["label"] == model.predict(features)).mean() > 0.99
+
+
+def test_networks_on_texts_with_words_of_their_own_cannot_be_blended_in_a_graph(
+    tmp_path: Path,
+) -> None:
+    texts = pd.DataFrame({"text": [f"word{i} and word{i % 7}" for i in range(60)]})
+    network = OrdinalClassifier(text="text", **QUICK | {"max_epochs": 1})
+    blend = OrdinalBlend([network], folds=2, random_state=0)
+    blend.read_schema = network.read_schema  # which only an AutoOrdinal has a parameter for
+    blend.fit(texts, np.arange(60) % 3)
+    with pytest.raises(ValueError, match=r"read texts in ways of their own.*export a single"):
+        blend.export_onnx(tmp_path / "m.onnx")

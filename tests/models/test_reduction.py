@@ -1,7 +1,5 @@
 """Any classifier as an ordinal model: what it is given, and what becomes of its answers."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -87,10 +85,3 @@ def test_the_users_classifier_is_cloned_and_the_default_is_a_logistic_regression
     plain = OrdinalReduction().fit(data.features, data.ranks)
     assert isinstance(plain.classifiers_[0], LogisticRegression)
     assert (np.abs(plain.predict(data.features) - data.ranks)).mean() < 0.7
-
-
-def test_it_says_why_it_is_not_saved(data, tmp_path: Path) -> None:
-    model = OrdinalReduction(GaussianNB()).fit(data.features, data.ranks)
-    with pytest.raises(ValueError, match=r"would have to run code; save an OrdinalClassifier"):
-        model.save(tmp_path / "m")
-    assert list(tmp_path.iterdir()) == []

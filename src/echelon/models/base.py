@@ -19,12 +19,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from echelon.data.columns import gathered_remarks
+from echelon.data.kinds.base import Encoding
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows, class_weights, divide, row_weights, without_broken
 from echelon.data.summary import summarise_columns
 from echelon.data.tables import TableSchema
 from echelon.evaluation.arguments import as_weight
 from echelon.models.document import Described, write_model
+from echelon.models.graph import Graph
 from echelon.models.predicting import (
     CurvePredictor,
     Unseen,
@@ -42,7 +44,8 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
 
     - :meth:`fit_rows` fits the training rows;
     - :meth:`curves_of_rows` gives the curves of rows that were read by the schema;
-    - :meth:`describe_model` and :meth:`rebuild_model` turn what was fitted into data and back.
+    - :meth:`describe_model` and :meth:`rebuild_model` turn what was fitted into data and back;
+    - :meth:`add_to_graph` adds what leads to its log-probabilities to an ONNX graph.
 
     Attributes
     ----------
@@ -98,6 +101,15 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
     def rebuild_model(self, described: Described) -> None:
         """Become what was described; nothing of it is trusted."""
         raise ValueError(f"{type(self).__name__} cannot be loaded")
+
+    def add_to_graph(self, graph: Graph) -> str:
+        """Add nodes from the columns of rows to log P(y = k), (rows, K), and give its name."""
+        raise ValueError(f"{type(self).__name__} has no ONNX graph")
+
+    @property
+    def encodings(self) -> Mapping[str, Encoding]:
+        """How the cells of other kinds than the table's become what a graph takes, by kind."""
+        return {}
 
     def fit_again(self, rows: Rows, labels: Labels, seed: int) -> None:
         """Fit anew on all rows with what the held-out rows chose: here, nothing but cut-points."""

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from echelon.curve import RankCurve
+from echelon.data.kinds.base import Encoding
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows, divide
 from echelon.data.splits import count_units, hold_out
@@ -37,6 +38,7 @@ from echelon.models.document import (
     restore_member,
     typed,
 )
+from echelon.models.graph import Graph
 from echelon.models.mixing import Score, mixture_weights
 from echelon.models.predicting import Decision, Unseen
 from echelon.models.schedule import Schedule
@@ -99,14 +101,17 @@ class OrdinalBlend(CurveClassifier):
     Parameters
     ----------
     models : sequence of models, or mapping from name to model, optional
-        Any models of echelon; cloned, not fitted themselves.
+        Any models of echelon; cloned, not fitted themselves, unless they are `prefitted`.
     folds : int
         Into how many subsets rows are divided, each of which is predicted by fits without it.
         Above 12,000 rows one subset is held out instead.
-    score : {"rps", "log"}
+    criterion : {"rps", "log"}
         What the weights minimise: the ranked probability score, or the log score.
     n_models : int
         How many fits of each model, with seeds of their own, there are in a fold.
+    prefitted : bool
+        Whether the models were fitted before, on rows with the same columns. They are then kept as
+        they are, and all rows of a fit, which they must not have seen, only decide the weights.
     classes : sequence, optional
         All labels, the lowest first. Needed for strings; any other label then raises.
     decision : {"median", "mean", "mode", "kappa"} or array of shape (K, K), optional
@@ -143,8 +148,9 @@ class OrdinalBlend(CurveClassifier):
         models: Sequence[Any] | Mapping[str, Any] | None = None,
         *,
         folds: int = 5,
-        score: Score = "rps",
+        criterion: Score = "rps",
         n_models: int = 1,
+        prefitted: bool = False,
         classes: Sequence[Any] | None = None,
         decision: Decision = None,
         class_weight: Mapping[Any, float] | str | None = None,
@@ -153,8 +159,9 @@ class OrdinalBlend(CurveClassifier):
     ) -> None:
         self.models = models
         self.folds = folds
-        self.score = score
+        self.criterion = criterion
         self.n_models = n_models
+        self.prefitted = prefitted
         self.classes = classes
         self.decision = decision
         self.class_weight = class_weight
@@ -165,6 +172,9 @@ class OrdinalBlend(CurveClassifier):
 
     def candidates(self, rows: Rows, num_classes: int) -> dict[str, CurveClassifier]:
         """The unfitted members by name, the quickest first."""
+        return self._named_models()
+
+    def _named_models(self) -> dict[str, CurveClassifier]:
         if not self.models:
             raise ValueError(
                 "a blend needs models: OrdinalBlend([OrdinalBoosting(), CumulativeLinkModel()])"
@@ -193,6 +203,9 @@ class OrdinalBlend(CurveClassifier):
                 f"{world_size()}: start it alone, or fit a network"
             )
         candidates = self.candidates(rows, labels.num_classes)
+        if self.prefitted:
+            self._weigh_fitted(candidates, rows, labels)
+            return
         divisions = self._divisions(rows, validation, seed)
         # Of a single division the members are fitted again later, and until then not to all rows.
         is_single = validation is None and len(divisions) == 1 and divisions[0][1] is not None
@@ -240,6 +253,52 @@ class OrdinalBlend(CurveClassifier):
         for member in members:  # of the curves nothing but the mixture is needed from here on
             member.curves.clear()
 
+    def read_schema(self, X: Any) -> TableSchema:  # noqa: N803
+        """What the columns of training rows are: of fitted models, what those take them for."""
+        if not self.prefitted:
+            return super().read_schema(X)
+        fitted = list(self._named_models().values())
+        for model in fitted:
+            if not hasattr(model, "labels_"):
+                raise ValueError(
+                    f"prefitted=True needs fitted models; this {type(model).__name__} is not: fit "
+                    f"it first (a clone of a blend has lost its fits), or leave prefitted out"
+                )
+        schema: TableSchema = max((model.schema_ for model in fitted), key=lambda s: len(s.columns))
+        for model in fitted:
+            seen = _seen_schema(schema, model)
+            if seen is None or seen.columns != model.schema_.columns:
+                raise ValueError(
+                    f"fitted models of a blend must read the same columns in the same way; "
+                    f"{type(model).__name__} reads others, or knows other categories: fit them on "
+                    f"the same rows"
+                )
+        return schema
+
+    def _weigh_fitted(
+        self, candidates: Mapping[str, CurveClassifier], rows: Rows, labels: Labels
+    ) -> None:
+        """Weigh members that were fitted before by their curves of rows that they have not seen."""
+        members = []
+        for name, model in candidates.items():
+            if model.labels_.classes.tolist() != labels.classes.tolist():
+                raise ValueError(
+                    f"{name} knows the classes {model.labels_.classes.tolist()}, and the rows have "
+                    f"{labels.classes.tolist()}; pass classes= as the models have them"
+                )
+            if model.calibration_ is not None:
+                raise ValueError(
+                    f"{name} was calibrated, which a member of a blend must not be; fit it without "
+                    f"and calibrate the blend"
+                )
+            curves = [_probabilities(model, rows.table)]
+            members.append(Member(name, model, fits=[model], curves=curves))
+        self._said = _Said.of([rows], members)
+        self._weigh(members)
+        self.out_of_time_ = False
+        for member in members:
+            member.curves.clear()
+
     def _fit_fold(
         self,
         members: list[Member],
@@ -278,7 +337,7 @@ class OrdinalBlend(CurveClassifier):
                 self._said.curves,
                 self._said.ranks,
                 weight=self._said.weight,
-                score=self.score,
+                score=self.criterion,
             )
         for member, share in zip(members, shares, strict=True):
             member.weight = float(share)
@@ -352,9 +411,12 @@ class OrdinalBlend(CurveClassifier):
         seen = _seen_rows(rows, model)
         if seen is None:
             return None
+        can_be_divided = len(seen) > _MANY_ROWS or count_units(seen.table, seen.groups) > 1
         fits = []
         for number in range(self.n_models):
             fit = clone(model).set_params(classes=labels.classes.tolist())
+            if not can_be_divided:
+                fit.set_params(validation_fraction=0.0)
             if limit is not None and "time_limit" in fit.get_params(deep=False):
                 fit.set_params(time_limit=limit / self.n_models)
             training, held = seen, None
@@ -375,6 +437,35 @@ class OrdinalBlend(CurveClassifier):
                 logs.append(RankCurve.concatenate(curves).log_probabilities.double().cpu() + share)
         mixed = torch.logsumexp(torch.stack(logs), 0).clamp(min=_TINY)
         yield RankCurve(torch.log_softmax(mixed, -1))
+
+    def add_to_graph(self, graph: Graph) -> str:
+        """The graphs of all members, and the logarithm of the mean of what they give."""
+        lowest, first = graph.constant(np.float64(_TINY)), graph.constant(np.array([0]))
+        logs = []
+        for member in self.members_:
+            share = graph.constant(np.log(member.weight / len(member.fits)))
+            for fit in member.fits:
+                own = graph.node("Max", graph.as_double(fit.add_to_graph(graph)), lowest)
+                logs.append(graph.node("Unsqueeze", graph.node("Add", own, share), first))
+        stacked = graph.node("Concat", *logs, axis=0)
+        mixed = graph.node("ReduceLogSumExp", stacked, first, keepdims=0)
+        return graph.node("LogSoftmax", mixed, axis=-1)
+
+    @property
+    def encodings(self) -> Mapping[str, Encoding]:
+        """How texts and images are encoded, which must be the same for all members."""
+        found: dict[str, Encoding] = {}
+        for member in self.members_:
+            for fit in member.fits:
+                for kind, encoding in fit.encodings.items():
+                    first = found.setdefault(kind, encoding)
+                    if first.describe() != encoding.describe():
+                        raise ValueError(
+                            f"the members of the blend read {kind}s in ways of their own, so that "
+                            f"no one input of a graph can serve them all; export a single "
+                            f"OrdinalClassifier instead"
+                        )
+        return found
 
     def outcome(self) -> dict[str, Any]:
         """The members with their weights and scores."""
@@ -468,7 +559,7 @@ class AutoOrdinal(OrdinalBlend):
     time_limit : float
         Seconds that the fit may take. Where it decides what is fitted, `out_of_time_` says so;
         otherwise the same rows and seed give the same model.
-    folds, score, classes, decision, class_weight, random_state, verbose
+    folds, criterion, classes, decision, class_weight, random_state, verbose
         As for :class:`OrdinalBlend`.
     text, image : str, optional
         The column that holds texts, and the one that holds images.
@@ -492,7 +583,7 @@ class AutoOrdinal(OrdinalBlend):
         time_limit: float | None = 60.0,
         *,
         folds: int = 5,
-        score: Score = "rps",
+        criterion: Score = "rps",
         text: str | None = None,
         image: str | None = None,
         classes: Sequence[Any] | None = None,
@@ -504,7 +595,7 @@ class AutoOrdinal(OrdinalBlend):
     ) -> None:
         self.time_limit = time_limit
         self.folds = folds
-        self.score = score
+        self.criterion = criterion
         self.text = text
         self.image = image
         self.classes = classes
@@ -516,6 +607,7 @@ class AutoOrdinal(OrdinalBlend):
 
     models: None = None
     n_models = 1
+    prefitted = False
 
     def read_schema(self, X: Any) -> TableSchema:  # noqa: N803
         """What the columns of training rows are."""

@@ -17,7 +17,9 @@ from echelon.data.tables import RawTable, TableSchema
 from echelon.models.base import CurveClassifier
 from echelon.models.document import Described
 from echelon.models.features import require_table
+from echelon.models.graph import Graph
 from echelon.models.predicting import Decision
+from echelon.models.tree_graph import add_log_probabilities, add_trees
 from echelon.models.trees import OrdinalTrees, TreeRows, TreeSettings, fit_trees
 
 _CHUNK = 65_536  # rows whose curves are computed at once
@@ -190,6 +192,13 @@ class OrdinalBoosting(CurveClassifier):
                 chunk.numbers.astype(np.float64), chunk.codes, threads=self._threads()
             )
             yield RankCurve(torch.from_numpy(logs))
+
+    def add_to_graph(self, graph: Graph) -> str:
+        """The trees as one operator, and the curve of their logits."""
+        trees = self.trees_
+        sizes = [len(column.categories) for column in self.schema_.categorical]
+        logits = add_trees(graph, trees.read(), trees.base, sizes)
+        return add_log_probabilities(graph, logits, trees.num_classes)
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:

@@ -6,12 +6,15 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
+from torch import Tensor, nn
 
 from echelon.curve import RankCurve
+from echelon.data.kinds.base import TABLE
+from echelon.data.kinds.numbers import TableEncoder
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows
 from echelon.data.tables import RawTable
+from echelon.functional import clm_log_probabilities
 from echelon.models.base import CurveClassifier
 from echelon.models.cumulative import CumulativeFit, fit_cumulative
 from echelon.models.document import Described, typed
@@ -22,11 +25,13 @@ from echelon.models.features import (
     rebuild_encoder,
     require_table,
 )
+from echelon.models.graph import Graph
 from echelon.models.links import link_of
 from echelon.models.predicting import Decision
 
 _CHUNK = 65_536  # rows whose curves are computed at once
 _ABSENT = 0.5  # what a class without rows counts for, so that it keeps a probability
+_NARROWEST = 1e-30  # distance of two cut-points in a graph
 _ENCODER = "encoder."
 _ARRAYS = ("coefficients", "centre", "centred_cutpoints")
 
@@ -94,6 +99,12 @@ class CumulativeLinkModel(CurveClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # One score for all ranks cannot follow classes that lie in no order.
+        tags.classifier_tags.poor_score = True
+        return tags
+
     def fit_rows(self, rows: Rows, validation: Rows | None, labels: Labels, seed: int) -> None:
         """Maximise the likelihood of all rows; validation rows are not used."""
         require_table(rows, self)
@@ -117,6 +128,10 @@ class CumulativeLinkModel(CurveClassifier):
             chunk = table.rows(slice(start, start + _CHUNK))
             logs = self.fitted_.log_probabilities(encoded(self.encoder_, chunk))
             yield RankCurve(torch.from_numpy(logs))
+
+    def add_to_graph(self, graph: Graph) -> str:
+        """The encoding of the columns, the score and the link."""
+        return graph.module_of_cells(_LogProbabilities(self.encoder_, self.fitted_), (TABLE,))
 
     def coefficients(self) -> dict[str, float]:
         """What each encoded column adds to the score; a larger score means a higher rank.
@@ -180,6 +195,33 @@ class CumulativeLinkModel(CurveClassifier):
             smoothing=float(document["smoothing"]),
             num_rows=typed(document["num_rows"], int, "num_rows"),
         )
+
+
+class _LogProbabilities(nn.Module):
+    """From numbers and codes to log-probabilities, in float64 where ONNX has it."""
+
+    def __init__(self, encoder: TableEncoder, fitted: CumulativeFit) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.link: Any = fitted.link
+        for name in ("centre", "coefficients"):
+            self.register_buffer(name, torch.from_numpy(getattr(fitted, name)))
+        cuts = fitted.centred_cutpoints
+        widths = np.maximum(np.diff(cuts), _NARROWEST)
+        # the number whose softplus is the width
+        steps = widths + np.log(-np.expm1(-widths))
+        self.register_buffer("first", torch.from_numpy(cuts[:1].copy()))
+        self.register_buffer("steps", torch.from_numpy(steps))
+
+    def forward(self, cells: dict[str, tuple[Tensor, Tensor]]) -> Tensor:
+        features = self.encoder(*cells[TABLE]).double()
+        score = (features - self.get_buffer("centre")) @ self.get_buffer("coefficients")
+        first = self.get_buffer("first") - score.unsqueeze(-1)  # (n, 1)
+        steps = self.get_buffer("steps").expand(first.shape[0], -1)  # (n, K-2)
+        logits = torch.cat([first, steps], -1)
+        if self.link == "probit":  # onnxruntime knows its distribution function in float32 alone
+            logits = logits.float()
+        return clm_log_probabilities(logits, link=self.link)
 
 
 def _vector(tensor: Tensor, name: str) -> Any:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from echelon.curve import DECISIONS, RankCurve
 from echelon.data.inputs import Inputs
-from echelon.data.kinds.base import CELL_KINDS, TABLE, input_options
+from echelon.data.kinds.base import CELL_KINDS, TABLE, Encoding, input_options
 from echelon.data.kinds.numbers import TableEncoder
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows
@@ -23,9 +23,10 @@ from echelon.methods import method as make_method
 from echelon.models.base import CurveClassifier
 from echelon.models.document import Described, require_scores, typed
 from echelon.models.features import read_places
+from echelon.models.graph import Graph
 from echelon.models.predicting import Decision, check_decision
 from echelon.networks.assembly import Readers, make_network, read_schema
-from echelon.networks.network import OrdinalNetwork
+from echelon.networks.network import Cells, OrdinalNetwork
 from echelon.networks.prediction import precomputed, predict_curve, worker_count
 from echelon.networks.randomness import RandomStream
 from echelon.networks.rebuilding import rebuild
@@ -326,6 +327,15 @@ class OrdinalClassifier(CurveClassifier):
         ]
         return worker_count(features, asked[0] if asked else None)
 
+    def add_to_graph(self, graph: Graph) -> str:
+        """The network, from raw cells on."""
+        return graph.module_of_cells(_LogProbabilities(self.network_), self.schema_.parts)
+
+    @property
+    def encodings(self) -> Mapping[str, Encoding]:
+        """How texts and images are encoded."""
+        return self.readers_.encodings
+
     @property
     def _encoder(self) -> TableEncoder:
         return cast(TableEncoder, self.network_.encoder)
@@ -401,6 +411,17 @@ class OrdinalClassifier(CurveClassifier):
         if self.best_epoch_ is not None:
             typed(self.best_epoch_, int, "best epoch")
         _try_out(self)
+
+
+class _LogProbabilities(nn.Module):
+    """From raw cells by kind, as a network takes them, to log-probabilities."""
+
+    def __init__(self, network: OrdinalNetwork) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, cells: Cells) -> Tensor:
+        return self.network.curve(self.network(cells)).log_probabilities
 
 
 def _encoded(readers: Readers, network: OrdinalNetwork, rows: Rows) -> "EncodedRows":

@@ -1,9 +1,12 @@
 """The model that is any classifier of scikit-learn, trained on binary tasks of the ranks."""
 
 import inspect
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
@@ -12,13 +15,27 @@ from echelon.data.labels import Labels
 from echelon.data.rows import Rows
 from echelon.data.tables import RawTable
 from echelon.models.base import CurveClassifier
-from echelon.models.features import Matrix, encoded, fit_encoder, require_table, with_gaps
+from echelon.models.document import Described, typed
+from echelon.models.features import (
+    Matrix,
+    describe_encoder,
+    encoded,
+    fit_encoder,
+    rebuild_encoder,
+    require_table,
+    with_gaps,
+)
 from echelon.models.predicting import Decision
-from echelon.models.schemes import SchemeFit, fit_scheme
+from echelon.models.saved_classifiers import SavedLinear, describe_classifier, rebuild_classifier
+from echelon.models.schemes import CODINGS, SCHEMES, SchemeFit, fit_scheme
+
+_ENCODER = "encoder."
 
 
 class OrdinalReduction(CurveClassifier):
     """Ordinal regression with any classifier, by binary tasks "is y above k?".
+
+    Those of logistic models and of LightGBM can be saved; others would have to be pickled.
 
     Parameters
     ----------
@@ -58,6 +75,7 @@ class OrdinalReduction(CurveClassifier):
     """
 
     kind: ClassVar[str] = "reduction"
+    of_the_machine: ClassVar[tuple[str, ...]] = ("estimator", "random_state", "verbose")
 
     def __init__(
         self,
@@ -113,10 +131,85 @@ class OrdinalReduction(CurveClassifier):
         """The curve of the classifiers' answers: by the chain rule, or of sorted exceedances."""
         yield self.fitted_.curve(self._features(table))
 
-    def describe_model(self) -> Any:
-        """Refuse: a classifier of another library cannot be saved as data."""
-        raise ValueError(
-            "an OrdinalReduction cannot be saved, as reading a classifier of another library back "
-            "would have to run code; save an OrdinalClassifier, or fit this one again where it is "
-            "needed"
+    def describe_model(self) -> Described:
+        """The classifiers as data, where they can be that."""
+        fitted = self.fitted_
+        if fitted.preprocessing is not None:
+            raise ValueError(
+                "an OrdinalReduction of a pipeline cannot be saved, as reading its steps back "
+                "would have to run code; give it the classifier alone: numbers are standardised "
+                "and categories encoded where it needs that"
+            )
+        width = self._width()
+        tensors = {}
+        if self._encoder is not None:
+            tensors = {f"{_ENCODER}{k}": v for k, v in describe_encoder(self._encoder).items()}
+        described = []
+        for place, classifier in enumerate(fitted.classifiers):
+            document, numbers = describe_classifier(classifier, width)
+            described.append(document)
+            if numbers is not None:
+                tensors[str(place)] = numbers
+        document = {
+            "scheme": fitted.scheme,
+            "reached": fitted.reached.tolist(),
+            "coding": fitted.coding,
+            "threshold_scale": fitted.threshold_scale,
+            "encoded": self._encoder is not None,
+            "classifiers": described,
+        }
+        return Described(document, tensors)
+
+    def rebuild_model(self, described: Described) -> None:
+        """The classifiers that a file describes, which is not trusted."""
+        document, tensors = described
+        self._schema = self.schema_
+        own = {k.removeprefix(_ENCODER): v for k, v in tensors.items() if k.startswith(_ENCODER)}
+        self._encoder = None
+        if typed(document["encoded"], bool, "encoding"):
+            self._encoder = rebuild_encoder(own, self.schema_)
+        elif own:
+            raise ValueError("it has an encoder that it does not use")
+        num_classes = self.labels_.num_classes
+        scheme = typed(document["scheme"], str, "scheme")
+        reached = typed(document["reached"], list, "thresholds")
+        scale = document["threshold_scale"]
+        listed = typed(document["classifiers"], list, "classifiers")
+        if scheme not in SCHEMES:
+            raise ValueError(f"its scheme must be one of {', '.join(SCHEMES)}; got {scheme!r}")
+        shared = SCHEMES[scheme].shared and num_classes > 2
+        if (document["coding"] in CODINGS) != shared or len(listed) != (num_classes - 1, 1)[shared]:
+            raise ValueError("its classifiers do not fit its scheme")
+        if len(reached) != num_classes - 1 or not all(type(one) is bool for one in reached):
+            raise ValueError("its thresholds do not fit its classes")
+        if type(scale) not in (int, float) or not 0 < scale < math.inf:
+            raise ValueError("the scale of its thresholds must be a number above 0")
+        fitted = SchemeFit(
+            scheme,
+            num_classes,
+            (),
+            np.array(reached, dtype=bool),
+            coding=document["coding"] if shared else None,
+            threshold_scale=float(scale),
         )
+        self.fitted_ = fitted
+        width = self._width()
+        classifiers = tuple(
+            rebuild_classifier(one, tensors.get(str(place)), width)
+            for place, one in enumerate(listed)
+        )
+        if len(tensors) != len(own) + sum(isinstance(one, SavedLinear) for one in classifiers):
+            raise ValueError("it has tensors that have no place in a reduction")
+        self.fitted_ = replace(fitted, classifiers=classifiers)
+        self.scheme_, self.classifiers_ = scheme, classifiers
+
+    def _width(self) -> int:
+        """How many columns the classifiers take, those of the threshold among them."""
+        if self._encoder is not None:
+            columns = self._encoder.num_features
+        else:
+            categories = (len(column.categories) for column in self._schema.categorical)
+            columns = len(self._schema.numeric) + sum(categories)
+        fitted = self.fitted_
+        extra = {None: 0, "numeric": 1, "one_hot": fitted.num_classes - 1}
+        return columns + extra[fitted.coding]

@@ -24,7 +24,7 @@ from echelon.models.links import Array
 
 _CLIP = 1e-7  # nothing is impossible because a classifier never saw it
 _CHUNK = 500_000  # extended rows that are predicted at once
-_CODINGS = ("numeric", "one_hot")
+CODINGS = ("numeric", "one_hot")
 
 
 class Scheme(NamedTuple):
@@ -216,8 +216,8 @@ def fit_scheme(
         scheme = choose_scheme(estimator)
     if scheme not in SCHEMES:
         raise ValueError(f"scheme must be one of auto, {', '.join(SCHEMES)}; got {scheme!r}")
-    if coding not in ("auto", *_CODINGS):
-        raise ValueError(f"coding must be one of auto, {', '.join(_CODINGS)}; got {coding!r}")
+    if coding not in ("auto", *CODINGS):
+        raise ValueError(f"coding must be one of auto, {', '.join(CODINGS)}; got {coding!r}")
     if given is not None and (given == 0).any():
         there = np.flatnonzero(given > 0)
         features, y, given = _take(features, there), y[there], given[there]

@@ -54,7 +54,6 @@ MODELS: Mapping[str, ModelRow] = {
             "boosting",
             "Gradient-boosted trees on all thresholds at once.",
             "echelon.models.boosting:OrdinalBoosting",
-            exports=False,
             tables_only=True,
         ),
         ModelRow(
@@ -62,7 +61,6 @@ MODELS: Mapping[str, ModelRow] = {
             "The exact proportional-odds model, linear in the columns.",
             "echelon.models.likelihood:CumulativeLinkModel",
             uses_validation=False,
-            exports=False,
             tables_only=True,
         ),
         ModelRow(
@@ -70,7 +68,6 @@ MODELS: Mapping[str, ModelRow] = {
             "A mixture of models, weighed by their curves of rows they had not seen.",
             "echelon.models.blend:OrdinalBlend",
             uses_validation=False,
-            exports=False,
             is_named=False,
         ),
         ModelRow(
@@ -78,14 +75,12 @@ MODELS: Mapping[str, ModelRow] = {
             "What to take when nothing is known: several models within a time limit, blended.",
             "echelon.models.blend:AutoOrdinal",
             uses_validation=False,
-            exports=False,
         ),
         ModelRow(
             "reduction",
             "Any classifier of scikit-learn on the binary tasks of a method.",
             "echelon.models.reduction:OrdinalReduction",
             uses_validation=False,
-            saves=False,
             exports=False,
             tables_only=True,
         ),

@@ -21,15 +21,36 @@ _VALUE_RANGE = re.compile(
 )
 
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of a decision type
-_MISSING = {0: "none", 4: "zero", 8: "nan"}  # the other two
+_NO_GAPS, _GAPS = 0, 8  # the other two: what a missing number is; there is a third, not of ours
 _END = "end of trees\n"
 _MOST_LEAVES = 131_072  # LightGBM's own limit
+
+
+class Tree(NamedTuple):
+    """A tree; split i sends a row to `left[i]` or `right[i]`, where ~j stands for leaf j.
+
+    A number goes left where it is at most `thresholds[i]`, a code where it is in the set of that
+    number: bits in words of 32.
+    """
+
+    columns: list[int]
+    thresholds: list[float]
+    decisions: list[int]
+    left: list[int]
+    right: list[int]
+    leaf_values: list[float]
+    sets: list[tuple[int, ...]]
+
+    def gap_goes_left(self, split: int) -> bool:
+        """Where a missing number goes: for LightGBM it is 0 where training rows had no gaps."""
+        decision = self.decisions[split]
+        return bool(decision & _DEFAULT_LEFT) if decision & _GAPS else self.thresholds[split] >= 0
 
 
 class TreeText(NamedTuple):
     """What a text holds: what the splits gained by column, (p + q + 1,), thresholds last."""
 
-    num_trees: int
+    trees: list[Tree]
     gains: NDArray[np.float64]
     threshold_splits: list[float]
 
@@ -69,20 +90,44 @@ def check_model_text(text: str, num_numbers: int, num_codes: int) -> TreeText:
     """
     if num_numbers < 0 or num_codes < 0:
         raise DamagedTreesError("have a negative number of columns")
+    return _read_text(text, num_numbers, num_codes, by_threshold=True)
+
+
+def check_plain_text(text: str, num_numbers: int) -> TreeText:
+    """Read the text of trees for two classes on columns of numbers alone, none a threshold.
+
+    Parameters
+    ----------
+    text : str
+        What :func:`without_parameters` gave.
+    num_numbers : int
+
+    Raises
+    ------
+    ValueError
+        Where LightGBM could not have written the text.
+    """
+    return _read_text(text, num_numbers, 0, by_threshold=False)
+
+
+def _read_text(text: str, num_numbers: int, num_codes: int, *, by_threshold: bool) -> TreeText:
     if not text.isascii() or not text.endswith(_END) or "\r" in text or "\0" in text:
         raise DamagedTreesError("do not end as they should, or hold characters that do not belong")
     head, *bodies = text[: -len(_END)].split("Tree=")
-    sizes = _read_head(head, num_numbers + num_codes + 1)
+    num_columns = num_numbers + num_codes + by_threshold
+    sizes = _read_head(head, num_columns, by_threshold=by_threshold)
     if sizes != [len("Tree=") + len(body) for body in bodies]:
         raise DamagedTreesError("do not have the number or the sizes that are written above them")
-    gains = np.zeros(num_numbers + num_codes + 1)
+    gains = np.zeros(num_columns)
     threshold_splits: list[float] = []
-    for number, body in enumerate(bodies):
-        _read_tree(body, number, num_numbers, gains, threshold_splits)
-    return TreeText(len(bodies), gains, threshold_splits)
+    trees = [
+        _read_tree(body, number, num_numbers, num_numbers + num_codes, gains, threshold_splits)
+        for number, body in enumerate(bodies)
+    ]
+    return TreeText(trees, gains, threshold_splits)
 
 
-def _read_head(head: str, num_columns: int) -> list[int]:
+def _read_head(head: str, num_columns: int, *, by_threshold: bool) -> list[int]:
     """The sizes of the trees that follow."""
     lines = _Lines(head)
     lines.require("tree")
@@ -94,9 +139,10 @@ def _read_head(head: str, num_columns: int) -> list[int]:
     lines.require("objective=binary sigmoid:1")
     names = " ".join(f"Column_{column}" for column in range(num_columns))
     lines.require(f"feature_names={names}")
-    constraints = lines.integers("monotone_constraints", num_columns, -1, 1)
-    if constraints[-1] != -1:
-        raise DamagedTreesError("do not have to fall with the threshold")
+    if by_threshold or lines.comes("monotone_constraints"):
+        constraints = lines.integers("monotone_constraints", num_columns, -1, 1)
+        if by_threshold and constraints[-1] != -1:
+            raise DamagedTreesError("do not have to fall with the threshold")
     ranges = lines.values("feature_infos")
     if len(ranges) != num_columns or not all(map(_VALUE_RANGE.fullmatch, ranges)):
         raise DamagedTreesError("have ranges that do not fit the columns")
@@ -110,15 +156,16 @@ def _read_tree(
     body: str,
     number: int,
     num_numbers: int,
+    threshold_column: int,
     gains: NDArray[np.float64],
     threshold_splits: list[float],
-) -> None:
+) -> Tree:
     lines = _Lines(body)
     lines.require(str(number))
     (num_leaves,) = lines.integers("num_leaves", 1, 1, _MOST_LEAVES)
     (num_sets,) = lines.integers("num_cat", 1, 0, num_leaves - 1)
-    count, threshold_column = num_leaves - 1, len(gains) - 1
-    columns = lines.integers("split_feature", count, 0, threshold_column)
+    count = num_leaves - 1
+    columns = lines.integers("split_feature", count, 0, len(gains) - 1)
     split_gains = lines.numbers("split_gain", count)
     thresholds = lines.numbers("threshold", count, may_be_infinite=True)  # all numbers, or NaN
     decisions = lines.integers("decision_type", count, 0, 11)
@@ -130,11 +177,13 @@ def _read_tree(
     lines.numbers("internal_value", count)
     lines.numbers("internal_weight", count)
     lines.integers("internal_count", count, 0, 2**31 - 1)
+    sets: list[tuple[int, ...]] = []
     if num_sets:
         bounds = lines.integers("cat_boundaries", num_sets + 1, 0, 2**31 - 1)
         if bounds[0] != 0 or any(a >= b for a, b in pairwise(bounds)):
             raise DamagedTreesError("have sets of categories with bounds out of order")
-        lines.integers("cat_threshold", bounds[-1], 0, 2**32 - 1)
+        words = lines.integers("cat_threshold", bounds[-1], 0, 2**32 - 1)
+        sets = [tuple(words[start:end]) for start, end in pairwise(bounds)]
     lines.require("is_linear=0")
     lines.numbers("shrinkage", 1)
     lines.require("")
@@ -145,7 +194,7 @@ def _read_tree(
         by_set = bool(decision & _CATEGORICAL)
         if by_set != (num_numbers <= column < threshold_column):
             raise DamagedTreesError("split numbers as categories, or categories as numbers")
-        if decision & ~(_CATEGORICAL | _DEFAULT_LEFT) not in _MISSING:
+        if decision & ~(_CATEGORICAL | _DEFAULT_LEFT) not in (_NO_GAPS, _GAPS):
             raise DamagedTreesError("have a split of an unknown kind")
         if by_set and not (threshold.is_integer() and 0 <= threshold < num_sets):
             raise DamagedTreesError("split by a set of categories that is not there")
@@ -156,6 +205,7 @@ def _read_tree(
     np.add.at(gains, columns, split_gains)
     _require_tree(left, right, num_leaves)
     _require_falling(left, right, [c == threshold_column for c in columns], leaf_values)
+    return Tree(columns, thresholds, decisions, left, right, leaf_values, sets)
 
 
 def _require_tree(left: list[int], right: list[int], num_leaves: int) -> None:
@@ -203,6 +253,10 @@ class _Lines:
         """No line is left but the empty one behind the last line break."""
         if self._lines[self._next :] != [""]:
             raise DamagedTreesError("hold lines that do not belong")
+
+    def comes(self, key: str) -> bool:
+        """Whether the next line is one of a key."""
+        return any(line.startswith(f"{key}=") for line in self._lines[self._next : self._next + 1])
 
     def values(self, key: str) -> list[str]:
         """What stands behind a key, divided at its spaces."""

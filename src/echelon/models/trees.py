@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echelon.models.thresholds import ThresholdPairs, threshold_pairs
-from echelon.models.tree_text import TreeText, check_model_text, without_parameters
+from echelon.models.tree_text import Tree, TreeText, check_model_text, without_parameters
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -215,7 +215,7 @@ class OrdinalTrees:
         self.out_of_time = out_of_time
         self.num_classes = len(base) + 1
         content = check_model_text(text, num_numbers, num_codes)
-        self.num_trees = content.num_trees
+        self.num_trees = len(content.trees)
         self.importance = _shares(content)
         # The trees are constant between the thresholds that they split at.
         steps = np.unique(np.floor(content.threshold_splits))
@@ -274,6 +274,10 @@ class OrdinalTrees:
         with np.errstate(divide="ignore"):  # where two logits are equal
             logs[:, 1:-1] = above[:, :-1] + below[:, 1:] + np.log(-np.expm1(-drop))
         return np.maximum(logs, _LOWEST)
+
+    def read(self) -> list[Tree]:
+        """The trees themselves."""
+        return check_model_text(self.text, self.num_numbers, self.num_codes).trees
 
     def describe(self) -> dict[str, Any]:
         """Everything that :meth:`rebuild` needs, as what JSON can hold."""

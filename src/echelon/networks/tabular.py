@@ -157,7 +157,9 @@ class TabM(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """(n, members, out) of features (n, d)."""
-        return torch.cat([self.smooth(features), self.kinked(self.embedding(features))], 1)
+        members = ((self.smooth, features), (self.kinked, self.embedding(features)))
+        # Not by their own `forward`, whose checks make an exporter take the rows for a constant.
+        return torch.cat([half.backbone(half.ensemble_view(x)) for half, x in members], 1)
 
 
 class PaperMLP(nn.Sequential):
