@@ -28,7 +28,12 @@ class Case:
     @property
     def is_flat(self) -> bool:
         """Whether the rows of a batch are coupled."""
-        return self.name == "cnnpor"
+        return echelon.METHODS[self.name].couples_rows
+
+    @property
+    def borrows(self) -> bool:
+        """Whether the curve is fitted beside the loss, by a term that has a gradient and no value."""
+        return echelon.METHODS[self.name].borrows_probabilities
 
 
 THOROUGH = bool(os.environ.get("ECHELON_THOROUGH"))  # as in `make test-slow`
@@ -42,11 +47,14 @@ CASES = [
     Case("cnnpor", {"pair_weight": 0.3}),
     Case("clm", {"link": "probit"}),
     Case("clm", {"link": "cloglog"}),
+    Case("margin", {"thresholds": "immediate", "penalty": "smooth_hinge"}),
+    Case("margin", {"penalty": "logistic"}),
 ]
 if THOROUGH:  # what shares all of its code with one above
     CASES += [
         Case("coral", {"normaliser": "per_task"}),
         Case("corn", {"normaliser": "rows"}),
+        Case("margin", {"penalty": "squared_hinge", "normaliser": "rows"}),
     ]
 
 # Of those that differ in nothing but their loss, one is enough where only the curve is looked at.
@@ -86,15 +94,33 @@ def make_batch(
     return Batch(method, head, features, head(features), ranks)
 
 
+def task_costs(case: Case, logits: Tensor, targets: Tensor) -> Tensor:
+    """What each binary task costs, (..., K-1), by the formula in words."""
+    margins = logits
+    if case.name == "margin":
+        steps = torch.nn.functional.softplus(logits[..., 1:-1]).cumsum(-1)
+        margins = -torch.cat([logits[..., :1], logits[..., :1] + steps], -1)
+    z = torch.where(targets, margins, -margins)
+    parabola = torch.where(z > 0, (1 - z).square() / 2, 0.5 - z)
+    return {
+        "logistic": torch.nn.functional.softplus(-z),
+        "hinge": (1 - z).clamp(min=0),
+        "smooth_hinge": torch.where(z < 1, parabola, 0.0),
+        "squared_hinge": (1 - z).clamp(min=0).square(),
+    }[case.options.get("penalty", "hinge" if case.name == "margin" else "logistic")]
+
+
 def oracle_logits(method: echelon.Method, ranks: Tensor, sure: float = 20.0) -> Tensor:
     """Logits that put nearly all probability on each rank."""
     num_classes, ranks = method.num_classes, ranks.unsqueeze(-1)
     tasks, classes = torch.arange(num_classes - 1), torch.arange(num_classes)
     if method.name == "regression":
         return torch.cat([ranks.float(), torch.full(ranks.shape, -2.0)], -1)
-    if method.name == "clm":
+    if method.name in ("clm", "margin"):
         steps = torch.full((*ranks.shape[:-1], num_classes - 2), 2 * sure)
-        return torch.cat([sure - 2 * sure * ranks.float(), steps], -1)
+        cutpoints = torch.cat([sure - 2 * sure * ranks.float(), steps], -1)
+        scale = torch.ones(*ranks.shape[:-1], method.num_logits - num_classes + 1)
+        return torch.cat([cutpoints, scale], -1)
     if method.num_logits == num_classes:
         return torch.where(classes == ranks, sure, 0.0)
     return torch.where(tasks < ranks, sure, -sure)

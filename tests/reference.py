@@ -42,6 +42,11 @@ def probabilities(name, row, num_classes, link="logit"):
     if name in ("ornn", "coral"):
         above = [mpf(1), *sorted((sigmoid(value) for value in z), reverse=True), mpf(0)]
         return [above[k] - above[k + 1] for k in classes]
+    if name == "margin":
+        scale, cuts = softplus(z[-1]), [z[0]]
+        for step in z[1:-1]:
+            cuts.append(cuts[-1] + softplus(step))
+        return _between([scale * cut for cut in cuts], sigmoid, lambda x: sigmoid(-x))
     if name == "clm":
         cdf = {"logit": sigmoid, "probit": normal_cdf, "cloglog": cloglog_cdf}[link]
         cuts = [z[0]]
@@ -70,12 +75,30 @@ def _between(cuts, cdf, survival):
     return [*result, survival(cuts[-1])]
 
 
+def _margins(z, rank, tasks, options):
+    penalty = {
+        "hinge": lambda m: max(0, 1 - m),
+        "smooth_hinge": lambda m: 0 if m >= 1 else (1 - m) ** 2 / 2 if m > 0 else mpf(1) / 2 - m,
+        "squared_hinge": lambda m: max(0, 1 - m) ** 2,
+        "logistic": lambda m: softplus(-m),
+    }[options.get("penalty", "hinge")]
+    loss, cut = mpf(0), z[0]
+    for k in tasks:
+        if options.get("thresholds") != "immediate" or k in (rank - 1, rank):
+            loss += penalty(-cut if rank > k else cut)
+        if k + 1 < len(tasks):
+            cut += softplus(z[k + 1])
+    return loss
+
+
 def row_loss(name, row, rank, num_classes, **options):
     """The loss of one row, without weights; for methods that have one."""
     z = [mpf(value) for value in row]
     tasks = range(num_classes - 1)
     if name == "regression":
         return (z[0] - rank) ** 2
+    if name == "margin":
+        return _margins(z, rank, tasks, options)
     if name in ("ornn", "coral", "corn", "corn_without_subsets"):
         loss = mpf(0)
         for k in tasks:

@@ -17,7 +17,7 @@ from echelon.functional._precision import without_autocast
 
 
 class LinearHead(nn.Linear):
-    """A linear layer with `num_logits` outputs, for CE, OR-NN, CORN, SORD, CNNPOR and RPS.
+    """A linear layer with `num_logits` outputs, for CE, OR-NN, CORN, SORD, OLL, CNNPOR and RPS.
 
     Parameters
     ----------
@@ -154,6 +154,93 @@ class CutpointHead(nn.Module):
         return torch.cat([first, steps], -1)
 
 
+class MarginHead(CutpointHead):
+    """One score among ordered cutpoints, and a scale that only the curve reads (large margins).
+
+    The scale starts at 1. The score is not normalised: a margin of 1 must be able to grow.
+
+    Parameters
+    ----------
+    in_features, num_classes : int
+    device, dtype : optional
+        As for :class:`torch.nn.Linear`.
+
+    Examples
+    --------
+    >>> MarginHead(8, num_classes=4)(torch.zeros(2, 8)).shape
+    torch.Size([2, 4])
+    """
+
+    thresholds = ("first_cutpoint", "steps", "raw_scale")
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(in_features, num_classes, device=device, dtype=dtype)
+        self.raw_scale = _scale_parameter(self.first_cutpoint)
+
+    def reset_parameters(self) -> None:
+        """Draw a new weight; put the cutpoints and the scale back to their start."""
+        super().reset_parameters()
+        with torch.no_grad():
+            self.raw_scale.fill_(_RAW_ONE)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Logits (..., K) of features: first cutpoint - score, then steps, then the raw scale."""
+        logits = super().forward(features)
+        return torch.cat([logits, self.raw_scale.expand_as(logits[..., :1])], -1)
+
+
+class ScoreHead(CutpointHead):
+    """One score for a loss that compares rows, and a map from it to the curve that learns aside.
+
+    The map is P(y <= k) = F(c_k - a f) with ordered c and a > 0; no gradient of it reaches the
+    score. It starts with a = 1 and equally likely ranks at a score of 0.
+
+    Parameters
+    ----------
+    in_features, num_classes : int
+    device, dtype : optional
+        As for :class:`torch.nn.Linear`.
+
+    Examples
+    --------
+    >>> ScoreHead(8, num_classes=4)(torch.zeros(2, 8)).shape
+    torch.Size([2, 4])
+    """
+
+    thresholds = ("first_cutpoint", "steps", "raw_scale")
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(in_features, num_classes, device=device, dtype=dtype)
+        self.raw_scale = _scale_parameter(self.first_cutpoint)
+
+    def reset_parameters(self) -> None:
+        """Draw a new weight; put the map back to its start."""
+        super().reset_parameters()
+        with torch.no_grad():
+            self.raw_scale.fill_(_RAW_ONE)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Logits (..., K) of features: the score, then first cutpoint - a score, then steps."""
+        score = _in_full_precision(self.score, features)  # (..., 1)
+        scale = nn.functional.softplus(self.raw_scale)
+        first = self.first_cutpoint - scale * score.detach()
+        return torch.cat([score, first, self.steps.expand(*first.shape[:-1], -1)], -1)
+
+
 class RegressionHead(nn.Module):
     """One value on the scale of ranks, and a spread that belongs to the head.
 
@@ -203,6 +290,14 @@ class RegressionHead(nn.Module):
         """Logits (..., 2) of features (..., in_features): the value and log_sigma."""
         value = _in_full_precision(self.value, features)  # (..., 1)
         return torch.cat([value, self.log_sigma.expand_as(value)], -1)
+
+
+_RAW_ONE = math.log(math.e - 1)  # its softplus is 1
+
+
+def _scale_parameter(like: Tensor) -> nn.Parameter:
+    """A number whose softplus, the scale, is 1."""
+    return nn.Parameter(torch.full_like(like, _RAW_ONE, requires_grad=False))
 
 
 def _in_full_precision(layer: nn.Linear, features: Tensor) -> Tensor:

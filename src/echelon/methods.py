@@ -14,10 +14,16 @@ from torch import Tensor, nn
 
 from echelon import functional as f
 from echelon.curve import RankCurve
-from echelon.functional._binary import every_task, reached_tasks
+from echelon.functional._binary import every_task, margin_tasks, reached_tasks
 from echelon.functional._labels import Weights
 from echelon.functional._precision import as_float
-from echelon.heads import CutpointHead, LinearHead, RegressionHead, SharedWeightHead
+from echelon.heads import (
+    CutpointHead,
+    LinearHead,
+    MarginHead,
+    RegressionHead,
+    SharedWeightHead,
+)
 
 _SHARED = {"logits", "ranks", "sample_weight", "class_weight", "task_weight", "ignore_index"}
 _NOT_OPTIONS = _SHARED | {"reduction", "num_classes"}
@@ -30,7 +36,9 @@ class MethodSpec:
     `num_logits` tells J from K. `loss` and `log_probabilities` are functions of
     :mod:`echelon.functional`; their keyword arguments beyond the shared ones are the method's
     options. `can_cross` says that the raw curve may contradict itself and is repaired by sorting,
-    `couples_rows` that the loss compares the rows of a batch, so that none has a loss of its own.
+    `couples_rows` that the loss compares the rows of a batch, so that none has a loss of its own,
+    `borrows_probabilities` that the loss gives no probabilities and the curve is fitted beside it
+    by a term without a value.
     `active_tasks`, of a loss on K-1 binary tasks, gives from ranks (...) and K-1 which tasks each
     row trains, (..., K-1).
     """
@@ -43,6 +51,7 @@ class MethodSpec:
     num_logits: Callable[[int], int]
     can_cross: bool = False
     couples_rows: bool = False
+    borrows_probabilities: bool = False
     active_tasks: Callable[..., Tensor] | None = None
 
     @property
@@ -149,8 +158,19 @@ METHODS: Mapping[str, MethodSpec] = MappingProxyType(
                 loss=f.regression_loss,
                 log_probabilities=f.regression_log_probabilities,
                 num_logits=_value_and_spread,
+                borrows_probabilities=True,
             ),
             _softmax("rps", "softmax trained on the ranked probability score", loss=f.rps_loss),
+            MethodSpec(
+                "margin",
+                "large margins of one score among ordered cutpoints (Chu and Keerthi)",
+                head=MarginHead,
+                loss=f.margin_loss,
+                log_probabilities=f.margin_log_probabilities,
+                num_logits=_per_class,
+                borrows_probabilities=True,
+                active_tasks=margin_tasks,
+            ),
         )
     }
 )
@@ -354,7 +374,7 @@ def method(name: str, num_classes: int, **options: Any) -> Method:
     Parameters
     ----------
     name : str
-        One of ce, ornn, coral, corn, corn_without_subsets, sord, cnnpor, clm, regression, rps.
+        One of ``echelon.METHODS``; `echelon methods` lists them.
     num_classes : int
         K, at least 2.
     **options

@@ -35,6 +35,7 @@ from echelon.functional._binary import (
     corn_log_probabilities,
     corn_loss,
     corn_without_subsets_loss,
+    margin_loss,
     ornn_loss,
     sorted_log_probabilities,
 )
@@ -46,6 +47,7 @@ from echelon.functional._cumulative import (
     regression_loss,
 )
 from echelon.functional._labels import LossParts, loss_parts
+from echelon.functional._scores import margin_log_probabilities, score_log_probabilities
 from echelon.functional._softmax import (
     ce_loss,
     cnnpor_loss,
@@ -66,10 +68,13 @@ __all__ = [
     "corn_without_subsets_loss",
     "link_quantile",
     "loss_parts",
+    "margin_log_probabilities",
+    "margin_loss",
     "ornn_loss",
     "regression_log_probabilities",
     "regression_loss",
     "rps_loss",
+    "score_log_probabilities",
     "softmax_log_probabilities",
     "sord_loss",
     "sorted_log_probabilities",

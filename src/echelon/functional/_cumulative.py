@@ -4,6 +4,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.nn.functional import softplus as torch_softplus
 
 from echelon.functional._intervals import (
     log_cloglog,
@@ -59,7 +60,11 @@ def clm_loss(
         ignore_index=ignore_index,
         reduction=reduction,
     )
-    row_loss = -labels.expectation(clm_log_probabilities(logits, link=link))
+    _require_link(link)
+    if labels.ranks is None:
+        row_loss = -labels.expectation(clm_log_probabilities(logits, link=link))
+    else:
+        row_loss = -clm_log_probability_of_rank(logits, labels.ranks, link)
     if link != "cloglog" or reduction != "mean":
         return reduce_terms(row_loss, labels, reduction)
     # Rows may lose up to exp(80), so that the sum of a large batch needs more room than its mean.
@@ -108,6 +113,55 @@ def clm_log_probabilities(logits: Tensor, *, link: Link = "logit") -> Tensor:
     # exp(upper) - exp(lower) = exp(lower + step), as exp(softplus(step)) - 1 = exp(step)
     middle = log_cloglog_survival(lower) + log_cloglog(lower + steps)
     return torch.cat([log_cloglog(first), middle, log_cloglog_survival(last)], -1)
+
+
+def clm_log_probability_of_rank(logits: Tensor, ranks: Tensor, link: Link = "logit") -> Tensor:
+    """log P(y = rank), (...), of logits (..., K-1): from the two cutpoints beside the rank alone.
+
+    The same as picking from :func:`clm_log_probabilities`, at a fraction of its time.
+    """
+    num_steps = logits.shape[-1] - 1
+    place = ranks.unsqueeze(-1)
+    is_lowest = place == 0
+    first, steps = logits.split([1, num_steps], -1)  # (..., 1), (..., K-2)
+    if num_steps == 0:
+        return _log_probability_beyond(first, is_lowest, link).squeeze(-1)
+    # The lower cutpoint of rank y lies y-1 steps above the first one, the upper one a step more. The
+    # lowest and the top rank have but one of the two; what they read for the other never counts.
+    numbers = torch.arange(1, num_steps + 1, dtype=logits.dtype, device=logits.device)
+    is_below = (place - numbers).clamp_(0, 1)  # 1 for the first y-1 steps, (..., K-2)
+    below = (softplus(steps) * is_below).sum(-1, keepdim=True, dtype=_sum_dtype(logits))
+    lower = first + below
+    step = steps.gather(-1, (place - 1).clamp_(0, num_steps - 1))
+    width = torch_softplus(step, 1, 40)
+    is_end = is_lowest | (place == num_steps + 1)
+    if link == "logit":
+        # P(y > rank - 1) P(y <= rank) sigmoid(step), see clm_log_probabilities. One logarithm of
+        # all three and one product leave out the last two, as every operator costs microseconds.
+        outwards = torch.where(is_lowest, lower, -lower)
+        factors = torch.cat([outwards, lower + width, step], -1).to(logits.dtype)
+        counts = torch.cat([torch.ones_like(is_end), ~is_end, ~is_end], -1)
+        return (log_sigmoid(factors) * counts).sum(-1)
+    lower, upper = lower.to(logits.dtype), (lower + width).to(logits.dtype)
+    if link == "probit":
+        middle = log_normal_interval(lower, upper, width, log_softplus(step))
+    else:
+        middle = log_cloglog_survival(lower) + log_cloglog(lower + step)
+    beyond = _log_probability_beyond(lower, is_lowest, link)
+    return torch.where(is_end, beyond, middle).squeeze(-1)
+
+
+def _log_probability_beyond(distance: Tensor, is_lowest: Tensor, link: Link) -> Tensor:
+    """log F(distance) where the rank is the lowest, and log(1 - F(distance)) elsewhere."""
+    if link == "cloglog":
+        return torch.where(is_lowest, log_cloglog(distance), log_cloglog_survival(distance))
+    outwards = torch.where(is_lowest, distance, -distance)
+    return log_sigmoid(outwards) if link == "logit" else log_normal_cdf(outwards)
+
+
+def _sum_dtype(like: Tensor) -> torch.dtype:
+    """In which a sum of many widths loses nothing, where the device has it."""
+    return like.dtype if like.device.type == "mps" else torch.float64
 
 
 def regression_loss(
