@@ -42,7 +42,7 @@ def test_cutpoints_close_together_lose_no_probability(raw: float) -> None:
 def test_the_fit_of_the_curve_never_moves_the_score(name: str) -> None:
     """The gradient of the features is that of the loss: none where the loss is flat."""
     batch = make_batch(Case(name), magnitude=2.0)
-    batch.method.loss(batch.logits, batch.ranks).backward()
+    batch.method.loss(batch.logits, batch.ranks).backward(retain_graph=True)
     learnt = [p for n, p in batch.head.named_parameters() if n in ("raw_scale", "log_sigma")]
     assert learnt
     assert all(parameter.grad.abs().sum() > 0 for parameter in learnt)

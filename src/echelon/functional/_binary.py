@@ -24,7 +24,7 @@ from echelon.functional._labels import (
     reduce_terms,
 )
 from echelon.functional._precision import as_float
-from echelon.functional._scores import cutpoint_distances, curve_of_margin_fit
+from echelon.functional._scores import curve_of_margin_fit, cutpoint_distances
 
 Normaliser = Literal["pairs", "rows", "per_task"]
 Penalty = Literal["hinge", "smooth_hinge", "squared_hinge", "logistic"]
@@ -353,7 +353,7 @@ def reached_tasks(ranks: Tensor, num_tasks: int) -> Tensor:
 
 
 def neighbouring_tasks(ranks: Tensor, num_tasks: int) -> Tensor:
-    """The one or two thresholds beside the rank: k = y - 1 and k = y. (..., K-1), of ranks (...)."""
+    """The thresholds beside the rank: k = y - 1 and k = y. (..., K-1), of ranks (...)."""
     above = ranks.unsqueeze(-1) - torch.arange(num_tasks, device=ranks.device)
     return (above == 0) | (above == 1)
 
@@ -452,7 +452,7 @@ def _masked_loss(
         per_task = as_weights(task_weight, "task_weight", (num_tasks,), logits)
         terms = terms * per_task
     if fit is not None:
-        terms = torch.cat([terms[..., :1] + fit.unsqueeze(-1), terms[..., 1:]], -1)
+        terms = terms + fit.unsqueeze(-1) / num_tasks
 
     if normaliser == "per_task" and reduction != "none":
         return _reduce_per_task(terms, labels, active, per_task, reduction)

@@ -1,4 +1,4 @@
-"""From one score to a curve: P(y <= k) = F(c_k - a f), for methods whose loss gives no probabilities.
+"""From one score to a curve: P(y <= k) = F(c_k - a f), where the loss gives no probabilities.
 
 Such a loss orders the rows or keeps them on the right side of cutpoints. The curve is fitted along
 the way by the likelihood of a cumulative link model whose gradient reaches a and c alone: the value
@@ -14,6 +14,7 @@ from echelon.functional._intervals import log1mexp, log_sigmoid, log_softplus, s
 from echelon.functional._labels import Labels
 from echelon.functional._precision import as_float, wide
 
+_TINY = 1e-30
 _SMALL = 1e-2  # below this log(1 - exp(-x)) is its series to 1e-12
 
 
@@ -77,43 +78,48 @@ def cutpoint_distances(logits: Tensor) -> Tensor:
     return torch.cat([first, sums], -1)
 
 
-def curve_of_score_fit(logits: Tensor, labels: Labels) -> Tensor:
+def curve_of_score_fit(logits: Tensor, ranks: Tensor) -> Tensor:
     """What fits the curve of :func:`score_log_probabilities`, (...): of value 0.
 
-    The gradient reaches all logits but the score.
+    The gradient is that of -log P(y), and reaches all logits but the score.
     """
-    if labels.ranks is None:
-        fit = -labels.expectation(score_log_probabilities(logits))
-    else:
-        fit = -clm_log_probability_of_rank(logits[..., 1:], labels.ranks)
+    fit = -clm_log_probability_of_rank(logits[..., 1:], ranks)
     return fit - fit.detach()
 
 
 def curve_of_margin_fit(logits: Tensor, distances: Tensor, labels: Labels) -> Tensor:
     """What fits the curve of :func:`margin_log_probabilities`, (...): of value 0.
 
-    `distances` (..., K-1) are those of the logits. The gradient reaches a alone.
+    `distances` (..., K-1) are those of the logits. The gradient is that of -log P(y), and reaches a
+    alone.
     """
-    given, raw_scale = logits.detach(), logits[..., -1:]
+    raw_scale = logits[..., -1]
     if labels.ranks is None:
-        fit = -labels.expectation(
-            margin_log_probabilities(torch.cat([given[..., :-1], raw_scale], -1))
-        )
+        given = torch.cat([logits.detach()[..., :-1], raw_scale.unsqueeze(-1)], -1)
+        fit = -labels.expectation(margin_log_probabilities(given))
         return fit - fit.detach()
-    place, num_steps = labels.ranks.unsqueeze(-1), logits.shape[-1] - 2
-    distances, scale = distances.detach(), softplus(raw_scale)
-    is_lowest, is_top = place == 0, place == num_steps + 1
-    # towards the lower cutpoint, of which the lowest rank has none, and towards the upper one
-    lower = distances.gather(-1, (place - 1).clamp(min=0)) * scale
-    upper = distances.gather(-1, place.clamp(max=num_steps)) * scale
-    fit = torch.where(is_lowest, 0.0, -log_sigmoid(-lower))
-    fit = fit + torch.where(is_top, 0.0, -log_sigmoid(upper))
+    with torch.no_grad():
+        slope = _slope_of_scale(logits, distances, labels.ranks.unsqueeze(-1))
+    return (raw_scale.detach() - raw_scale) * slope
+
+
+def _slope_of_scale(logits: Tensor, distances: Tensor, place: Tensor) -> Tensor:
+    """The derivative of log P(y = place) in the raw scale, (...), of places (..., 1)."""
+    num_steps, raw_scale = logits.shape[-1] - 2, logits[..., -1:]
+    scale = softplus(raw_scale)
+    has_lower, has_upper = place > 0, place <= num_steps
+    lower = distances.gather(-1, (place - 1).clamp_(min=0))
+    upper = distances.gather(-1, place.clamp(max=num_steps))
+    # of log_sigmoid(-a lower) and of log_sigmoid(a upper)
+    slope = upper * torch.sigmoid(-scale * upper) * has_upper
+    slope = slope - lower * torch.sigmoid(scale * lower) * has_lower
     if num_steps:
-        step = given.gather(-1, place.clamp(1, num_steps))
-        log_width = log_softplus(raw_scale) + log_softplus(step)
-        between = _log1mexp(softplus(step) * scale, log_width)
-        fit = fit - torch.where(is_lowest | is_top, 0.0, between)
-    return (fit - fit.detach()).squeeze(-1)
+        # of log(1 - exp(-a width)): width / (exp(a width) - 1), which tends to 1 / a
+        scaled = softplus(logits.gather(-1, place.clamp(1, num_steps))) * scale
+        grown = torch.expm1(scaled.clamp(max=80))
+        between = torch.where(grown > 0, scaled / grown.clamp(min=_TINY), 1.0) / scale
+        slope = slope + between * (has_lower & has_upper)
+    return (slope * torch.sigmoid(raw_scale)).squeeze(-1)
 
 
 def _log1mexp(x: Tensor, log_x: Tensor) -> Tensor:
