@@ -36,6 +36,11 @@ class Case:
         return echelon.METHODS[self.name].cuts_lists
 
     @property
+    def is_unimodal(self) -> bool:
+        """Whether the curve has one mode by construction."""
+        return echelon.METHODS[self.name].is_unimodal
+
+    @property
     def borrows(self) -> bool:
         """Whether the curve is fitted beside the loss, by a term without a value."""
         return echelon.METHODS[self.name].borrows_probabilities

@@ -10,16 +10,23 @@ import torch
 import echelon
 from echelon.methods import METHODS
 
+LATER = ["margin", "ranking", "diffsort", "oll", "unimodal"]
 PAPER = ["ce", "ornn", "coral", "corn", "corn_without_subsets", "sord", "cnnpor"]
 
 
 def test_the_table_holds_the_paper_and_the_baselines() -> None:
-    assert [*PAPER, "clm", "regression", "rps", "margin"] == list(METHODS)
+    assert [*PAPER, "clm", "regression", "rps", *LATER] == list(METHODS)
     assert all(spec.summary for spec in METHODS.values())
 
 
 def test_options_are_read_off_the_loss() -> None:
-    assert METHODS["sord"].options == {"distance": "absolute", "temperature": 1.0}
+    assert METHODS["sord"].options == {
+        "distance": "absolute",
+        "temperature": 1.0,
+        "density": "exponential",
+        "positions": None,
+    }
+    assert METHODS["unimodal"].options == {"form": "slopes"}
     assert METHODS["corn_without_subsets"].options == {"mask": "all", "normaliser": "pairs"}
     assert METHODS["ce"].options == {}
 

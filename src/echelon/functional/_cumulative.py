@@ -5,6 +5,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.nn.functional import softplus as torch_softplus
 
 from echelon.functional._intervals import (
     log_cloglog,
@@ -62,13 +63,13 @@ def clm_loss(
     )
     _require_link(link)
     if labels.ranks is None:
-        row_loss = -labels.expectation(clm_log_probabilities(logits, link=link))
+        costs = -labels.expectation(clm_log_probabilities(logits, link=link))
     else:
-        row_loss = -clm_log_probability_of_rank(logits, labels.ranks, link)
+        costs = clm_costs_of_rank(logits, labels.ranks, link)
     if link != "cloglog" or reduction != "mean":
-        return reduce_terms(row_loss, labels, reduction)
+        return reduce_terms(costs, labels, reduction)
     # Rows may lose up to exp(80), so that the sum of a large batch needs more room than its mean.
-    return reduce_terms(wide(row_loss), labels, reduction).to(logits.dtype)
+    return reduce_terms(wide(costs), labels, reduction).to(logits.dtype)
 
 
 def clm_log_probabilities(logits: Tensor, *, link: Link = "logit") -> Tensor:
@@ -115,14 +116,17 @@ def clm_log_probabilities(logits: Tensor, *, link: Link = "logit") -> Tensor:
     return torch.cat([log_cloglog(first), middle, log_cloglog_survival(last)], -1)
 
 
-def clm_log_probability_of_rank(logits: Tensor, ranks: Tensor, link: Link = "logit") -> Tensor:
-    """log P(y = rank), (...), of logits (..., K-1): from the two cutpoints beside the rank alone.
+def clm_costs_of_rank(logits: Tensor, ranks: Tensor, link: Link = "logit") -> Tensor:
+    """One or three terms, (..., 1) or (..., 3), that add up to -log P(y = rank).
 
-    The same as picking from :func:`clm_log_probabilities`, at a fraction of its time.
+    They are had from the two cutpoints beside the rank alone, in a fraction of the time that
+    :func:`clm_log_probabilities` of logits (..., K-1) takes.
     """
     num_classes = logits.shape[-1] + 1
     first, steps = logits[..., :1], logits[..., 1:]
-    sums = (wide(first) + wide(softplus(steps)).cumsum(-1)).to(logits.dtype)
+    # cutpoint - score: the widths are minus the log_sigmoid of minus the steps
+    widths = log_sigmoid(-steps).cumsum(-1, dtype=_sum_dtype(logits))
+    sums = (first - widths).to(logits.dtype)
     # Both distances of every rank and its step side by side: one read serves all three. The lowest
     # rank has no lower cutpoint and the top rank no upper one, and neither has a step.
     nowhere = torch.full_like(first, math.inf)
@@ -131,8 +135,8 @@ def clm_log_probability_of_rank(logits: Tensor, ranks: Tensor, link: Link = "log
     picked = table.gather(-1, ranks.unsqueeze(-1) + columns)  # lower, upper, step
     if link == "logit":
         # P(y > rank - 1) P(y <= rank) sigmoid(step), see clm_log_probabilities
-        outwards = picked * torch.tensor((-1.0, 1.0, 1.0), device=logits.device)
-        return log_sigmoid(outwards).sum(-1)
+        wrongness = picked * torch.tensor((1.0, -1.0, -1.0), device=logits.device)
+        return torch_softplus(wrongness, 1, 40)
     lower, upper, step = picked.unbind(-1)
     is_lowest, is_top = ranks == 0, ranks == num_classes - 1
     # Where it is thrown away, an infinity would become a NaN in the gradient.
@@ -144,7 +148,12 @@ def clm_log_probability_of_rank(logits: Tensor, ranks: Tensor, link: Link = "log
     else:
         middle = log_cloglog_survival(lower) + log_cloglog(lower + step)
         ends = torch.where(is_lowest, log_cloglog(upper), log_cloglog_survival(lower))
-    return torch.where(is_lowest | is_top, ends, middle)
+    return -torch.where(is_lowest | is_top, ends, middle).unsqueeze(-1)
+
+
+def _sum_dtype(like: Tensor) -> torch.dtype:
+    """In which a sum of many widths loses nothing, where the device has it."""
+    return like.dtype if like.device.type == "mps" else torch.float64
 
 
 def regression_loss(

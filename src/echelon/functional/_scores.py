@@ -9,7 +9,7 @@ never means a lower rank.
 import torch
 from torch import Tensor
 
-from echelon.functional._cumulative import clm_log_probabilities, clm_log_probability_of_rank
+from echelon.functional._cumulative import clm_costs_of_rank, clm_log_probabilities
 from echelon.functional._intervals import log1mexp, log_sigmoid, log_softplus, softplus
 from echelon.functional._labels import Labels
 from echelon.functional._precision import as_float, wide
@@ -83,7 +83,7 @@ def curve_of_score_fit(logits: Tensor, ranks: Tensor) -> Tensor:
 
     The gradient is that of -log P(y), and reaches all logits but the score.
     """
-    fit = -clm_log_probability_of_rank(logits[..., 1:], ranks)
+    fit = clm_costs_of_rank(logits[..., 1:], ranks).sum(-1)
     return fit - fit.detach()
 
 

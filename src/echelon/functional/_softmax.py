@@ -175,12 +175,12 @@ def oll_loss(
     >>> oll_loss(torch.zeros(1, 3), torch.tensor([0]), power=1.0)
     tensor(1.2164)
     """
-    for name, value, highest in (
-        ("power", power, math.inf), ("margin", margin, 1.0), ("ce_share", ce_share, 1.0),
-    ):  # fmt: skip
-        if not (value >= 0 and value <= highest and math.isfinite(value)) or margin == 1:
-            upper = "" if highest == math.inf else f" and at most {highest:g}"
-            raise ValueError(f"{name} must be a number of at least 0{upper}; got {value}")
+    if not (power >= 0 and math.isfinite(power)):
+        raise ValueError(f"power must be a number of at least 0; got {power}")
+    if not 0 <= margin < 1:
+        raise ValueError(f"margin must be a number of at least 0 and below 1; got {margin}")
+    if not 0 <= ce_share <= 1:
+        raise ValueError(f"ce_share must be a number of at least 0 and at most 1; got {ce_share}")
     num_classes = as_float(logits).shape[-1]
     logits, labels = read(
         logits,
@@ -204,9 +204,8 @@ def oll_loss(
         distances = distances.scatter(-1, labels.ranks.unsqueeze(-1), 0.0)
     row_loss = -(distances * _log_absence(logits, margin)).sum(-1)
     if ce_share:
-        row_loss = torch.lerp(
-            row_loss, _row_cross_entropy(logits, labels), torch.full_like(row_loss, ce_share)
-        )
+        of_rank = _row_cross_entropy(logits, labels)
+        row_loss = (1 - ce_share) * row_loss + ce_share * of_rank
     return reduce_terms(row_loss, labels, reduction)
 
 
@@ -217,8 +216,8 @@ def _log_absence(logits: Tensor, margin: float) -> Tensor:
         return torch.log1p(margin - probabilities).clamp(max=0)
     # Only the highest of a row can be close to 1, and 1 minus it is what the others have together.
     highest = logits.detach().argmax(-1, keepdim=True)
-    others = logits.scatter(-1, highest, -math.inf).logsumexp(-1, keepdim=True)
-    log_absence = log_sigmoid(others - logits.gather(-1, highest))
+    below = logits - logits.gather(-1, highest)  # close numbers lose nothing to a large sum
+    log_absence = log_sigmoid(below.scatter(-1, highest, -math.inf).logsumexp(-1, keepdim=True))
     is_highest = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, highest, True)
     # where it is thrown away, a 1 would give an endless slope
     near = torch.log1p(-probabilities.masked_fill(is_highest, 0.0))

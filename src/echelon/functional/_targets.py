@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from echelon.functional._labels import Labels
@@ -107,7 +108,7 @@ def _table(density: str, num_classes: int) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(row) for row in (rows / rows.sum(1, keepdims=True)).tolist())
 
 
-def _binomial(num_classes: int) -> np.ndarray:
+def _binomial(num_classes: int) -> NDArray[np.float64]:
     """K-1 draws, each with a probability from 0.1 for the lowest rank to 0.9 for the top."""
     k, draws = np.arange(num_classes), num_classes - 1
     p = np.linspace(0.1, 0.9, num_classes)[:, None]
@@ -117,7 +118,7 @@ def _binomial(num_classes: int) -> np.ndarray:
     return np.exp(choices + k * np.log(p) + (draws - k) * np.log1p(-p))
 
 
-def _beta(num_classes: int) -> np.ndarray:
+def _beta(num_classes: int) -> NDArray[np.float64]:
     """A beta density of each rank, integrated over K equal intervals."""
     middle = (np.arange(num_classes) + 0.5) / num_classes
     size = 4 * num_classes**2 * middle * (1 - middle) - 1  # a + b, for a deviation of 1 / (2 K)
@@ -129,10 +130,11 @@ def _beta(num_classes: int) -> np.ndarray:
     x = (np.arange(num_classes)[:, None] + (nodes + 1) / 2) / num_classes  # (K, nodes)
     logs = (a - 1)[:, None, None] * np.log(x) + (b - 1)[:, None, None] * np.log1p(-x)
     logs -= logs.max((1, 2), keepdims=True)
-    return np.exp(logs) @ weights
+    masses: NDArray[np.float64] = np.exp(logs) @ weights
+    return masses
 
 
-def _triangular(num_classes: int) -> np.ndarray:
+def _triangular(num_classes: int) -> NDArray[np.float64]:
     """A triangle around the middle of each rank's interval, and half of one at both ends."""
     root = math.sqrt(2 * _NEIGHBOUR)
     rows = np.zeros((num_classes, num_classes))

@@ -94,7 +94,7 @@ def unimodal_log_probabilities(
         falling = rising[..., -1:] - rising + slopes
         return log_softmax(torch.minimum(rising, falling), -1).to(logits.dtype)
     ranks = torch.arange(num_classes, dtype=logits.dtype, device=logits.device)
-    value, log_temperature = logits.split([1, 1], -1)
+    value, log_temperature = logits[..., :1], logits[..., 1:]
     inverse = torch.exp(-log_temperature.clamp(-_MAX_LOG_TEMPERATURE, _MAX_LOG_TEMPERATURE))
     ways = -torch.lgamma(ranks + 1)
     if form == "binomial":
