@@ -138,9 +138,9 @@ def oracle_logits(method: echelon.Method, ranks: Tensor, sure: float = 20.0) -> 
     if method.spec.couples_rows and method.spec.borrows_probabilities:
         cutpoints = oracle_logits(echelon.method("clm", num_classes), ranks.squeeze(-1))
         return torch.cat([ranks.float(), cutpoints], -1)
-    if method.name == "unimodal" and method.num_logits == 2:
+    if method.name == "unimodal" and "form" in method.options:
         log_temperature = torch.full(ranks.shape, -4.0)
-        if method.options["form"] == "binomial":  # where two neighbours are as likely, and between
+        if method.options.get("form") == "binomial":
             share = (ranks + 0.5) / num_classes
             return torch.cat([torch.logit(share), log_temperature], -1)
         return torch.cat([(ranks + 0.5).expm1().log(), log_temperature], -1)

@@ -88,7 +88,7 @@ def diffsort_loss(
     of_row = weight[rows] * is_list
     shares = relaxed_sort(wide(logits[:, 0])[rows], network, distribution, steepness)
     shares = shares.clamp(_SMALLEST_SHARE, 1 - _SMALLEST_SHARE)
-    target = _right_places(ranks[rows]).to(shares.dtype)
+    target = _right_places(ranks[rows], shares.dtype)
     costs = torch.where(target > 0, target * shares.log(), 0.0)
     costs = costs + (1 - target) * torch.log1p(-shares)
     # the mean over the places of a row, summed over the rows
@@ -139,12 +139,12 @@ def _lists(weight: Tensor, size: int) -> tuple[Tensor, Tensor]:
     return order[slots % present.clamp(min=1)], (slots[:, :1] < present).to(weight.dtype)
 
 
-def _right_places(ranks: Tensor) -> Tensor:
+def _right_places(ranks: Tensor, dtype: torch.dtype) -> Tensor:
     """The mean of all right permutation matrices, (lists, n, n), of ranks (lists, n)."""
     lower = (ranks.unsqueeze(2) > ranks.unsqueeze(1)).sum(2, keepdim=True)  # how many are below i
     equal = (ranks.unsqueeze(2) == ranks.unsqueeze(1)).sum(2, keepdim=True)  # i itself included
     places = torch.arange(ranks.shape[1], device=ranks.device)
-    return ((places >= lower) & (places < lower + equal)) / equal
+    return ((places >= lower) & (places < lower + equal)).to(dtype) / equal
 
 
 @lru_cache(maxsize=32)
