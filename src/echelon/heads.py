@@ -110,7 +110,7 @@ class CutpointHead(nn.Module):
     tensor([-1.0986,  0.0000,  1.0986])
     """
 
-    thresholds = ("first_cutpoint", "steps")
+    thresholds: tuple[str, ...] = ("first_cutpoint", "steps")
 
     def __init__(
         self,

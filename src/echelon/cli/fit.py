@@ -183,7 +183,7 @@ def fit(
 
 
 def _split_method(spec: str | None) -> tuple[str | None, dict[str, Any] | None]:
-    """The name of a method and its options, as in margin:penalty=logistic; None is one not given."""
+    """The name of a method and its options, as in margin:penalty=logistic."""
     from echelon.experiments.contestants import contestant_parameters
     from echelon.methods import METHODS
 

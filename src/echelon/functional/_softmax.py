@@ -216,8 +216,11 @@ def _log_absence(logits: Tensor, margin: float) -> Tensor:
         return torch.log1p(margin - probabilities).clamp(max=0)
     # Only the highest of a row can be close to 1, and 1 minus it is what the others have together.
     highest = logits.detach().argmax(-1, keepdim=True)
-    below = logits - logits.gather(-1, highest)  # close numbers lose nothing to a large sum
-    log_absence = log_sigmoid(below.scatter(-1, highest, -math.inf).logsumexp(-1, keepdim=True))
+    others = logits.scatter(-1, highest, -math.inf)
+    # Around the highest of the others, so that close numbers lose nothing to a large sum.
+    centre = others.detach().amax(-1, keepdim=True)
+    together = (others - centre).exp().sum(-1, keepdim=True).log()
+    log_absence = log_sigmoid(together - (logits.gather(-1, highest) - centre))
     is_highest = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, highest, True)
     # where it is thrown away, a 1 would give an endless slope
     near = torch.log1p(-probabilities.masked_fill(is_highest, 0.0))

@@ -112,10 +112,11 @@ def _binomial(num_classes: int) -> NDArray[np.float64]:
     """K-1 draws, each with a probability from 0.1 for the lowest rank to 0.9 for the top."""
     k, draws = np.arange(num_classes), num_classes - 1
     p = np.linspace(0.1, 0.9, num_classes)[:, None]
-    choices = np.array(
-        [math.lgamma(draws + 1) - math.lgamma(i + 1) - math.lgamma(draws - i + 1) for i in k]
+    ways = [math.comb(draws, int(i)) for i in k]
+    masses: NDArray[np.float64] = np.exp(
+        np.array([math.log(each) for each in ways]) + k * np.log(p) + (draws - k) * np.log1p(-p)
     )
-    return np.exp(choices + k * np.log(p) + (draws - k) * np.log1p(-p))
+    return masses
 
 
 def _beta(num_classes: int) -> NDArray[np.float64]:
