@@ -115,7 +115,9 @@ def relaxed_sort(
     identity = torch.eye(size, dtype=scores.dtype, device=scores.device)
     # The scores themselves are sorted with their matrix, as one row more.
     mixed = torch.cat([identity.expand(len(scores), -1, -1), scores.unsqueeze(1)], 1)
-    for partner, sign in _layers(network, size):
+    # What is compiled keeps its own constants, and cannot look into a cache.
+    layers = _layers if torch.compiler.is_compiling() else _remembered_layers
+    for partner, sign in layers(network, size):
         places = torch.tensor(partner, device=scores.device)
         rising = torch.tensor(sign, dtype=scores.dtype, device=scores.device) * steepness
         other = mixed[..., places]
@@ -147,7 +149,6 @@ def _right_places(ranks: Tensor, dtype: torch.dtype) -> Tensor:
     return ((places >= lower) & (places < lower + equal)).to(dtype) / equal
 
 
-@lru_cache(maxsize=32)
 def _layers(network: str, size: int) -> tuple[tuple[tuple[int, ...], tuple[float, ...]], ...]:
     """For each layer, with whom each place is compared, and 1 where it is to hold the lower one.
 
@@ -160,6 +161,9 @@ def _layers(network: str, size: int) -> tuple[tuple[tuple[int, ...], tuple[float
             partner[low], partner[high], sign[high] = high, low, -1.0
         layers.append((tuple(partner), tuple(sign)))
     return tuple(layers)
+
+
+_remembered_layers = lru_cache(maxsize=32)(_layers)
 
 
 def _odd_even(size: int) -> list[list[tuple[int, int]]]:

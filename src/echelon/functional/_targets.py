@@ -90,8 +90,27 @@ def falling_targets(
 
 def density_targets(labels: Labels, num_classes: int, density: str, like: Tensor) -> Tensor:
     """The intervals' masses of each row's density, (..., K), or their mean under a soft label."""
-    rows = torch.tensor(_table(density, num_classes), dtype=like.dtype, device=like.device)
+    table = _table_op if torch.compiler.is_compiling() else _table_like
+    rows: Tensor = table(density, num_classes, like.detach())
     return _of_labels(labels, rows if labels.ranks is None else rows[labels.ranks])
+
+
+def _table_like(density: str, num_classes: int, like: Tensor) -> Tensor:
+    return torch.tensor(_table(density, num_classes), dtype=like.dtype, device=like.device)
+
+
+# Compiled code cannot look into a cache or into numpy, so that the table is an operator there.
+_table_op = torch.library.custom_op(
+    "echelon::density_table",
+    _table_like,
+    mutates_args=(),
+    schema="(str density, int num_classes, Tensor like) -> Tensor",
+)
+
+
+@_table_op.register_fake
+def _(density: str, num_classes: int, like: Tensor) -> Tensor:
+    return like.new_empty(num_classes, num_classes)
 
 
 def _of_labels(labels: Labels, targets: Tensor) -> Tensor:
