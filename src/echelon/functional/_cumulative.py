@@ -123,14 +123,16 @@ def clm_costs_of_rank(logits: Tensor, ranks: Tensor, link: Link = "logit") -> Te
     :func:`clm_log_probabilities` of logits (..., K-1) takes.
     """
     num_classes = logits.shape[-1] + 1
-    first, steps = logits[..., :1], logits[..., 1:]
+    # not by slices: each would fill a whole gradient with zeros
+    first, steps = torch.split_with_sizes(logits, [1, num_classes - 2], -1)
     # cutpoint - score: the widths are minus the log_sigmoid of minus the steps
     widths = log_sigmoid(-steps).cumsum(-1, dtype=_sum_dtype(logits))
     sums = (first - widths).to(logits.dtype)
     # Both distances of every rank and its step side by side: one read serves all three. The lowest
     # rank has no lower cutpoint and the top rank no upper one, and neither has a step.
-    nowhere = torch.full_like(first, math.inf)
-    table = torch.cat([-nowhere, first, sums, nowhere, steps, nowhere], -1)  # (..., 2K)
+    ends = torch.tensor((-math.inf, math.inf), dtype=logits.dtype, device=logits.device)
+    low, high = (end.expand_as(first) for end in ends)
+    table = torch.cat([low, first, sums, high, steps, high], -1)  # (..., 2K)
     columns = torch.tensor((0, 1, num_classes), device=logits.device)
     picked = table.gather(-1, ranks.unsqueeze(-1) + columns)  # lower, upper, step
     if link == "logit":

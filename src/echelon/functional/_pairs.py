@@ -128,11 +128,11 @@ def hinge_of_pairs(
         as_upper = torch.where(ranks > 0, from_start, 0.0)  # weight of the rows that i should beat
         as_lower = beyond[stop, ranks]  # weight of the rows that should beat j
         inside = (of_row * as_upper).sum()
-        slope = of_row * (as_lower - as_upper)
+        slope = torch.empty_like(of_row)
+        slope[order] = of_row * (as_lower - as_upper)
         middle = values.mean() if len(values) else values.sum()
     # Slopes add up to 0; scores around 0 keep the sum exact.
-    centred = wide(score)[order] - middle
-    return (inside + (centred * slope).sum()).to(score.dtype)
+    return (inside + ((wide(score) - middle) * slope).sum()).to(score.dtype)
 
 
 def _logistic_of_pairs(

@@ -117,11 +117,11 @@ def relaxed_sort(
     mixed = torch.cat([identity.expand(len(scores), -1, -1), scores.unsqueeze(1)], 1)
     # What is compiled keeps its own constants, and cannot look into a cache.
     layers = _layers if torch.compiler.is_compiling() else _remembered_layers
-    for partner, sign in layers(network, size):
-        places = torch.tensor(partner, device=scores.device)
-        rising = torch.tensor(sign, dtype=scores.dtype, device=scores.device) * steepness
-        other = mixed[..., places]
-        keeps = share((other[:, -1] - mixed[:, -1]) * rising)
+    partners, signs = zip(*layers(network, size), strict=True)
+    rising = torch.tensor(signs, dtype=scores.dtype, device=scores.device) * steepness
+    for places, slope in zip(torch.tensor(partners, device=scores.device), rising, strict=True):
+        other = mixed.index_select(-1, places)
+        keeps = share((other[:, -1] - mixed[:, -1]) * slope)
         mixed = torch.lerp(other, mixed, keeps.unsqueeze(1))
     return mixed[:, :-1]
 
