@@ -28,7 +28,22 @@ class Case:
     @property
     def is_flat(self) -> bool:
         """Whether the rows of a batch are coupled."""
-        return self.name == "cnnpor"
+        return echelon.METHODS[self.name].couples_rows
+
+    @property
+    def cuts_lists(self) -> bool:
+        """Whether a row is compared only with those next to it."""
+        return echelon.METHODS[self.name].cuts_lists
+
+    @property
+    def is_unimodal(self) -> bool:
+        """Whether the curve has one mode by construction."""
+        return echelon.METHODS[self.name].is_unimodal
+
+    @property
+    def borrows(self) -> bool:
+        """Whether the curve is fitted beside the loss, by a term without a value."""
+        return echelon.METHODS[self.name].borrows_probabilities
 
 
 THOROUGH = bool(os.environ.get("ECHELON_THOROUGH"))  # as in `make test-slow`
@@ -42,15 +57,29 @@ CASES = [
     Case("cnnpor", {"pair_weight": 0.3}),
     Case("clm", {"link": "probit"}),
     Case("clm", {"link": "cloglog"}),
+    Case("margin", {"thresholds": "immediate", "penalty": "smooth_hinge"}),
+    Case("margin", {"penalty": "logistic"}),
+    Case("ranking", {"penalty": "logistic", "gap_weight": True}),
+    Case("ranking", {"penalty": "listnet", "temperature": 2.0}),
+    Case("diffsort", {"network": "bitonic", "distribution": "logistic", "list_size": 4}),
+    Case("sord", {"density": "beta"}),
+    Case("oll", {"power": 1.0, "ce_share": 0.3}),
+    Case("unimodal", {"form": "binomial"}),
+    Case("unimodal", {"form": "poisson"}),
 ]
 if THOROUGH:  # what shares all of its code with one above
     CASES += [
         Case("coral", {"normaliser": "per_task"}),
         Case("corn", {"normaliser": "rows"}),
+        Case("margin", {"penalty": "squared_hinge", "normaliser": "rows"}),
+        Case("ranking", {"gap_weight": True}),
+        Case("diffsort", {"distribution": "optimal"}),
+        Case("sord", {"density": "triangular"}),
+        Case("oll", {"margin": 0.05}),
     ]
 
 # Of those that differ in nothing but their loss, one is enough where only the curve is looked at.
-CURVE_CASES = [case for case in CASES if set(case.options) <= {"link"}]
+CURVE_CASES = [case for case in CASES if set(case.options) <= {"link", "form"}]
 
 
 @dataclass
@@ -86,15 +115,50 @@ def make_batch(
     return Batch(method, head, features, head(features), ranks)
 
 
+def task_costs(case: Case, logits: Tensor, targets: Tensor) -> Tensor:
+    """What each binary task costs, (..., K-1), by the formula in words."""
+    margins = logits
+    if case.name == "margin":
+        steps = torch.nn.functional.softplus(logits[..., 1:-1]).cumsum(-1)
+        margins = -torch.cat([logits[..., :1], logits[..., :1] + steps], -1)
+    z = torch.where(targets, margins, -margins)
+    parabola = torch.where(z > 0, (1 - z).square() / 2, 0.5 - z)
+    return {
+        "logistic": torch.nn.functional.softplus(-z),
+        "hinge": (1 - z).clamp(min=0),
+        "smooth_hinge": torch.where(z < 1, parabola, 0.0),
+        "squared_hinge": (1 - z).clamp(min=0).square(),
+    }[case.options.get("penalty", "hinge" if case.name == "margin" else "logistic")]
+
+
 def oracle_logits(method: echelon.Method, ranks: Tensor, sure: float = 20.0) -> Tensor:
     """Logits that put nearly all probability on each rank."""
     num_classes, ranks = method.num_classes, ranks.unsqueeze(-1)
     tasks, classes = torch.arange(num_classes - 1), torch.arange(num_classes)
+    if method.spec.couples_rows and method.spec.borrows_probabilities:
+        cutpoints = oracle_logits(echelon.method("clm", num_classes), ranks.squeeze(-1))
+        return torch.cat([ranks.float(), cutpoints], -1)
+    if method.name == "unimodal" and "form" in method.options:
+        log_temperature = torch.full(ranks.shape, -4.0)
+        if method.options.get("form") == "binomial":
+            share = (ranks + 0.5) / num_classes
+            return torch.cat([torch.logit(share), log_temperature], -1)
+        return torch.cat([(ranks + 0.5).expm1().log(), log_temperature], -1)
+    if method.name == "unimodal":
+        # the slopes before a place hold what those after it hold, where both meet
+        return _slopes_with_mode(ranks, classes, sure)
     if method.name == "regression":
         return torch.cat([ranks.float(), torch.full(ranks.shape, -2.0)], -1)
-    if method.name == "clm":
+    if method.name in ("clm", "margin"):
         steps = torch.full((*ranks.shape[:-1], num_classes - 2), 2 * sure)
-        return torch.cat([sure - 2 * sure * ranks.float(), steps], -1)
+        cutpoints = torch.cat([sure - 2 * sure * ranks.float(), steps], -1)
+        scale = torch.ones(*ranks.shape[:-1], method.num_logits - num_classes + 1)
+        return torch.cat([cutpoints, scale], -1)
     if method.num_logits == num_classes:
         return torch.where(classes == ranks, sure, 0.0)
     return torch.where(tasks < ranks, sure, -sure)
+
+
+def _slopes_with_mode(ranks: Tensor, classes: Tensor, sure: float) -> Tensor:
+    """Logits whose softplus is `sure` at the mode and nearly 0 elsewhere."""
+    return torch.where(classes == ranks, sure, -sure)

@@ -1,4 +1,4 @@
-"""Several processes: the global ratio, and the method that refuses them."""
+"""Several processes: the global ratio, and the methods that refuse them."""
 
 import os
 import socket
@@ -12,10 +12,9 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 import echelon
-from echelon.functional import cnnpor_loss
 
 WORLD = 2
-METHODS = [name for name in echelon.METHODS if name != "cnnpor"]
+METHODS = [name for name, row in echelon.METHODS.items() if not row.couples_rows]
 
 
 def make_model(name: str) -> tuple[echelon.Method, nn.Module, Tensor, Tensor]:
@@ -44,8 +43,9 @@ def worker(rank: int, port: int) -> None:
         (parts.total * WORLD / count).backward()
         for parameter, gradient in zip(head.parameters(), expected, strict=True):
             torch.testing.assert_close(parameter.grad, gradient, msg=f"{name}: gradients differ")
-    with pytest.raises(ValueError, match="pairs across devices would be missed"):
-        cnnpor_loss(torch.zeros(4, 3), torch.tensor([0, 1, 2, 0]))
+    for name in set(echelon.METHODS) - set(METHODS):
+        with pytest.raises(ValueError, match=f"{name}.*pairs across devices would be missed"):
+            echelon.METHODS[name].loss(torch.zeros(4, 3), torch.tensor([0, 1, 2, 0]))
     del model
     dist.barrier()  # nobody leaves while the other still talks
     dist.destroy_process_group()

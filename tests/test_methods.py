@@ -1,5 +1,6 @@
 """The table of methods and what it refuses."""
 
+import inspect
 import pickle
 
 import numpy as np
@@ -9,16 +10,23 @@ import torch
 import echelon
 from echelon.methods import METHODS
 
+LATER = ["margin", "ranking", "diffsort", "oll", "unimodal"]
 PAPER = ["ce", "ornn", "coral", "corn", "corn_without_subsets", "sord", "cnnpor"]
 
 
 def test_the_table_holds_the_paper_and_the_baselines() -> None:
-    assert [*PAPER, "clm", "regression", "rps"] == list(METHODS)
+    assert [*PAPER, "clm", "regression", "rps", *LATER] == list(METHODS)
     assert all(spec.summary for spec in METHODS.values())
 
 
 def test_options_are_read_off_the_loss() -> None:
-    assert METHODS["sord"].options == {"distance": "absolute", "temperature": 1.0}
+    assert METHODS["sord"].options == {
+        "distance": "absolute",
+        "temperature": 1.0,
+        "density": "exponential",
+        "positions": None,
+    }
+    assert METHODS["unimodal"].options == {"form": "slopes"}
     assert METHODS["corn_without_subsets"].options == {"mask": "all", "normaliser": "pairs"}
     assert METHODS["ce"].options == {}
 
@@ -64,7 +72,7 @@ def test_logits_that_are_no_tensor() -> None:
 @pytest.mark.parametrize("name", METHODS)
 def test_functions_refuse_shapes_without_classes(name: str) -> None:
     loss, ranks = METHODS[name].loss, torch.zeros(3, dtype=torch.long)
-    more = {"num_classes": 5} if name == "regression" else {}
+    more = {"num_classes": 5} if "num_classes" in inspect.signature(loss).parameters else {}
     with pytest.raises(ValueError, match="last dimension"):
         loss(torch.tensor(1.0), ranks, **more)
     with pytest.raises(ValueError, match=r"at least 2 classes|needs logits"):

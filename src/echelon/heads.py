@@ -11,13 +11,13 @@ import math
 import torch
 from torch import Tensor, nn
 
-from echelon.functional import link_quantile
+from echelon.functional import UnimodalForm, link_quantile
 from echelon.functional._cumulative import Link
 from echelon.functional._precision import without_autocast
 
 
 class LinearHead(nn.Linear):
-    """A linear layer with `num_logits` outputs, for CE, OR-NN, CORN, SORD, CNNPOR and RPS.
+    """A linear layer with `num_logits` outputs, for CE, OR-NN, CORN, SORD, OLL, CNNPOR and RPS.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class CutpointHead(nn.Module):
     tensor([-1.0986,  0.0000,  1.0986])
     """
 
-    thresholds = ("first_cutpoint", "steps")
+    thresholds: tuple[str, ...] = ("first_cutpoint", "steps")
 
     def __init__(
         self,
@@ -152,6 +152,83 @@ class CutpointHead(nn.Module):
         first = self.first_cutpoint - _in_full_precision(self.score, features)  # (..., 1)
         steps = self.steps.expand(*first.shape[:-1], -1)  # (..., K-2)
         return torch.cat([first, steps], -1)
+
+
+class _ScaledCutpointHead(CutpointHead):
+    """Ordered cutpoints, a score, and a scale above 0 that starts at 1."""
+
+    thresholds = ("first_cutpoint", "steps", "raw_scale")
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(in_features, num_classes, device=device, dtype=dtype)
+        # softplus of it is the scale
+        self.raw_scale = nn.Parameter(torch.empty(1, device=device, dtype=dtype))
+        self._start_scale()
+
+    def reset_parameters(self) -> None:
+        """Draw a new weight; put the cutpoints and the scale back to their start."""
+        super().reset_parameters()
+        self._start_scale()
+
+    def _start_scale(self) -> None:
+        with torch.no_grad():
+            self.raw_scale.fill_(_raw_of(1.0))
+
+
+class MarginHead(_ScaledCutpointHead):
+    """One score among ordered cutpoints, and a scale that only the curve reads (large margins).
+
+    The scale starts at 1. The score is not normalised: a margin of 1 must be able to grow.
+
+    Parameters
+    ----------
+    in_features, num_classes : int
+    device, dtype : optional
+        As for :class:`torch.nn.Linear`.
+
+    Examples
+    --------
+    >>> MarginHead(8, num_classes=4)(torch.zeros(2, 8)).shape
+    torch.Size([2, 4])
+    """
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Logits (..., K) of features: first cutpoint - score, then steps, then the raw scale."""
+        logits = super().forward(features)
+        return torch.cat([logits, self.raw_scale.expand_as(logits[..., :1])], -1)
+
+
+class ScoreHead(_ScaledCutpointHead):
+    """One score for a loss that compares rows, and a map from it to the curve that learns aside.
+
+    The map is P(y <= k) = F(c_k - a f) with ordered c and a > 0; no gradient of it reaches the
+    score. It starts with a = 1 and equally likely ranks at a score of 0.
+
+    Parameters
+    ----------
+    in_features, num_classes : int
+    device, dtype : optional
+        As for :class:`torch.nn.Linear`.
+
+    Examples
+    --------
+    >>> ScoreHead(8, num_classes=4)(torch.zeros(2, 8)).shape
+    torch.Size([2, 4])
+    """
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Logits (..., K) of features: the score, then first cutpoint - a score, then steps."""
+        score = _in_full_precision(self.score, features)  # (..., 1)
+        scale = nn.functional.softplus(self.raw_scale)
+        first = self.first_cutpoint - scale * score.detach()
+        return torch.cat([score, first, self.steps.expand(*first.shape[:-1], -1)], -1)
 
 
 class RegressionHead(nn.Module):
@@ -203,6 +280,73 @@ class RegressionHead(nn.Module):
         """Logits (..., 2) of features (..., in_features): the value and log_sigma."""
         value = _in_full_precision(self.value, features)  # (..., 1)
         return torch.cat([value, self.log_sigma.expand_as(value)], -1)
+
+
+class UnimodalHead(nn.Module):
+    """What a distribution with one mode is made of; see the forms of `unimodal_log_probabilities`.
+
+    ``"slopes"`` is a linear layer with K outputs. The other forms are one value, which starts
+    where the mode is the middle rank, and a temperature that belongs to the head and starts at 1.
+
+    Parameters
+    ----------
+    in_features, num_classes : int
+    form : {"slopes", "binomial", "poisson"}
+    device, dtype : optional
+        As for :class:`torch.nn.Linear`.
+
+    Examples
+    --------
+    >>> UnimodalHead(8, num_classes=5)(torch.zeros(2, 8)).shape
+    torch.Size([2, 5])
+    """
+
+    thresholds = ("value.bias", "log_temperature")
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        form: UnimodalForm = "slopes",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.in_features = in_features
+        self.num_classes = num_classes
+        self.form: UnimodalForm = form
+        outputs = num_classes if form == "slopes" else 1
+        self.value = nn.Linear(in_features, outputs, device=device, dtype=dtype)
+        if form != "slopes":
+            self.log_temperature = nn.Parameter(torch.empty(1, device=device, dtype=dtype))
+        self._start()
+
+    def reset_parameters(self) -> None:
+        """Draw a new weight; put the bias and the temperature back to their start."""
+        self.value.reset_parameters()
+        self._start()
+
+    def _start(self) -> None:
+        if self.form == "slopes":
+            return  # its own bias: equal slopes have their mode in the middle
+        middle = (self.num_classes - 1) / 2
+        with torch.no_grad():
+            self.value.bias.fill_(0.0 if self.form == "binomial" else _raw_of(middle))
+            self.log_temperature.zero_()
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Logits (..., K), or (..., 2) of the value and the log-temperature."""
+        if self.form == "slopes":
+            slopes: Tensor = self.value(features)
+            return slopes
+        value = _in_full_precision(self.value, features)
+        return torch.cat([value, self.log_temperature.expand_as(value)], -1)
+
+
+def _raw_of(value: float) -> float:
+    """The number whose softplus is a value above 0."""
+    return value + math.log(-math.expm1(-value))
 
 
 def _in_full_precision(layer: nn.Linear, features: Tensor) -> Tensor:

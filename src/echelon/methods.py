@@ -14,10 +14,18 @@ from torch import Tensor, nn
 
 from echelon import functional as f
 from echelon.curve import RankCurve
-from echelon.functional._binary import every_task, reached_tasks
+from echelon.functional._binary import every_task, margin_tasks, reached_tasks
 from echelon.functional._labels import Weights
 from echelon.functional._precision import as_float
-from echelon.heads import CutpointHead, LinearHead, RegressionHead, SharedWeightHead
+from echelon.heads import (
+    CutpointHead,
+    LinearHead,
+    MarginHead,
+    RegressionHead,
+    ScoreHead,
+    SharedWeightHead,
+    UnimodalHead,
+)
 
 _SHARED = {"logits", "ranks", "sample_weight", "class_weight", "task_weight", "ignore_index"}
 _NOT_OPTIONS = _SHARED | {"reduction", "num_classes"}
@@ -27,10 +35,21 @@ _NOT_OPTIONS = _SHARED | {"reduction", "num_classes"}
 class MethodSpec:
     """What the table knows of a method, whatever the number of classes.
 
-    `num_logits` tells J from K. `loss` and `log_probabilities` are functions of
-    :mod:`echelon.functional`; their keyword arguments beyond the shared ones are the method's
-    options. `can_cross` says that the raw curve may contradict itself and is repaired by sorting,
-    `couples_rows` that the loss compares the rows of a batch, so that none has a loss of its own.
+    `num_logits` tells J from K, and from an option where it takes one. `loss` and
+    `log_probabilities` are functions of :mod:`echelon.functional`; their keyword arguments beyond
+    the shared ones are the method's options. The traits:
+
+    `can_cross`
+        The raw curve may contradict itself, and is repaired by sorting.
+    `couples_rows`
+        The loss compares the rows of a batch, so that none has a loss of its own.
+    `cuts_lists`
+        Such a loss sees a row only beside those that stand next to it in the batch.
+    `borrows_probabilities`
+        The loss gives no probabilities; the curve is fitted beside it by a term without a value.
+    `is_unimodal`
+        Every curve rises to its mode and falls after it.
+
     `active_tasks`, of a loss on K-1 binary tasks, gives from ranks (...) and K-1 which tasks each
     row trains, (..., K-1).
     """
@@ -40,9 +59,12 @@ class MethodSpec:
     head: Callable[..., nn.Module]
     loss: Callable[..., Tensor]
     log_probabilities: Callable[..., Tensor]
-    num_logits: Callable[[int], int]
+    num_logits: Callable[..., int]
     can_cross: bool = False
     couples_rows: bool = False
+    borrows_probabilities: bool = False
+    cuts_lists: bool = False
+    is_unimodal: bool = False
     active_tasks: Callable[..., Tensor] | None = None
 
     @property
@@ -88,6 +110,15 @@ _softmax = partial(
 )
 _binary = partial(
     MethodSpec, head=_linear(_per_task), num_logits=_per_task, active_tasks=every_task
+)
+
+_score = partial(
+    MethodSpec,
+    head=ScoreHead,
+    log_probabilities=f.score_log_probabilities,
+    num_logits=_per_class,
+    couples_rows=True,
+    borrows_probabilities=True,
 )
 
 METHODS: Mapping[str, MethodSpec] = MappingProxyType(
@@ -149,8 +180,44 @@ METHODS: Mapping[str, MethodSpec] = MappingProxyType(
                 loss=f.regression_loss,
                 log_probabilities=f.regression_log_probabilities,
                 num_logits=_value_and_spread,
+                borrows_probabilities=True,
             ),
             _softmax("rps", "softmax trained on the ranked probability score", loss=f.rps_loss),
+            MethodSpec(
+                "margin",
+                "large margins of one score among ordered cutpoints (Chu and Keerthi)",
+                head=MarginHead,
+                loss=f.margin_loss,
+                log_probabilities=f.margin_log_probabilities,
+                num_logits=_per_class,
+                borrows_probabilities=True,
+                active_tasks=margin_tasks,
+            ),
+            _score(
+                "ranking",
+                "one score that orders the pairs of a batch (Joachims; RankNet; ListNet)",
+                loss=f.ranking_loss,
+            ),
+            _score(
+                "diffsort",
+                "one score that a differentiable sorting network puts in order (Petersen et al.)",
+                loss=f.diffsort_loss,
+                cuts_lists=True,
+            ),
+            _softmax(
+                "oll",
+                "ordinal log loss: other ranks are pushed away by distance (Castagnos et al.)",
+                loss=f.oll_loss,
+            ),
+            MethodSpec(
+                "unimodal",
+                "a distribution with one mode by construction (Cardoso et al.; Beckham and Pal)",
+                head=UnimodalHead,
+                loss=f.unimodal_loss,
+                log_probabilities=f.unimodal_log_probabilities,
+                num_logits=f.num_unimodal_logits,
+                is_unimodal=True,
+            ),
         )
     }
 )
@@ -187,7 +254,8 @@ class Method:
         self.num_classes = num_classes
         self.options = dict(options)
         # Looked up once: signatures are too slow to read at every step.
-        self.num_logits = self.spec.num_logits(num_classes)
+        shaping = _accepted(self.spec.num_logits, self.options)
+        self.num_logits = self.spec.num_logits(num_classes, **shaping)
         given = {**self.options, "num_classes": num_classes}
         self._head_options = _accepted(self.spec.head, self.options)
         self._loss_options = _accepted(self.spec.loss, given)
@@ -354,7 +422,7 @@ def method(name: str, num_classes: int, **options: Any) -> Method:
     Parameters
     ----------
     name : str
-        One of ce, ornn, coral, corn, corn_without_subsets, sord, cnnpor, clm, regression, rps.
+        One of ``echelon.METHODS``; `echelon methods` lists them.
     num_classes : int
         K, at least 2.
     **options

@@ -33,6 +33,17 @@ def test_decisions_calibration_and_intervals(folder: Path) -> None:
     assert "conformal_scores" in read_run("run").predictions
 
 
+def test_a_method_takes_options_after_colons(folder: Path) -> None:
+    asked = "fit table.csv --target stars --drop grade --out m --method"
+    run(*asked.split(), "margin:penalty=logistic:thresholds=immediate", *QUICK)
+    loaded = echelon.load("m")
+    assert loaded.get_params()["method"] == "margin"
+    expected = {"penalty": "logistic", "thresholds": "immediate"}
+    assert loaded.get_params()["method_options"] == expected
+    done = CliRunner().invoke(app, [*asked.split(), "margin:warmth=2"])
+    assert "margin has no option 'warmth=2'; its options are: thresholds" in str(done.exception)
+
+
 def test_held_out_rows_keep_their_weights(folder: Path) -> None:
     table = pd.read_csv("table.csv").drop(columns="grade")
     table["weight"] = np.where(table["stars"] == 3, 50.0, 1.0)

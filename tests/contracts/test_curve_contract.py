@@ -89,6 +89,19 @@ def test_is_a_distribution_whatever_the_head_has_learnt(
     torch.testing.assert_close(sums, torch.ones_like(sums), rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("case", [c for c in CURVE_CASES if c.is_unimodal], ids=str)
+@given(num_classes=class_counts, magnitude=magnitudes, seed=seeds)
+def test_rises_to_its_mode_and_falls(
+    case: Case, num_classes: int, magnitude: float, seed: int
+) -> None:
+    batch = make_batch(case, num_classes=num_classes, magnitude=magnitude, seed=seed)
+    logs = batch.method.curve(batch.logits).log_probabilities
+    rises = logs.diff(dim=-1)
+    rounding = 1e-5 * logs.abs().amax(-1, keepdim=True)
+    has_fallen = (rises < -rounding).cummax(-1).values if num_classes > 1 else rises < 0
+    assert not ((rises > rounding) & has_fallen).any()
+
+
 def test_only_the_papers_inconsistent_methods_may_cross() -> None:
     assert [name for name, spec in echelon.METHODS.items() if spec.can_cross] == ["ornn", "coral"]
 
@@ -127,9 +140,9 @@ def test_equals_the_reference_in_float32(
 ) -> None:
     batch = make_batch(case, num_classes=num_classes, magnitude=magnitude, seed=seed, shape=(2,))
     found = batch.method.curve(batch.logits).log_probabilities
-    link = case.options.get("link", "logit")
+    options = {k: v for k, v in case.options.items() if k in ("link", "form")}
     for row, logs in zip(batch.logits.tolist(), found, strict=True):
-        expected = probabilities(case.name, row, num_classes, link)
+        expected = probabilities(case.name, row, num_classes, **options)
         for k, p in enumerate(expected):
             if p > 0:  # with 60 digits some differences are 0 that are not
                 from mpmath import log

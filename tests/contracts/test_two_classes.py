@@ -23,10 +23,12 @@ def difference_logit(logits: Tensor) -> Tensor:
         ("corn", lambda logits: logits[:, 0]),
         ("corn_without_subsets", lambda logits: logits[:, 0]),
         ("clm", lambda logits: -logits[:, 0]),
+        (Case("margin", {"penalty": "logistic"}), lambda logits: -logits[:, 0]),
     ],
 )
-def test_equals_plain_binary_cross_entropy(name: str, logit, magnitude: float) -> None:
-    batch = make_batch(Case(name), num_classes=2, magnitude=magnitude, dtype=torch.float64)
+def test_equals_plain_binary_cross_entropy(name: str | Case, logit, magnitude: float) -> None:
+    case = Case(name) if isinstance(name, str) else name
+    batch = make_batch(case, num_classes=2, magnitude=magnitude, dtype=torch.float64)
     found = batch.method.loss(batch.logits, batch.ranks)
     expected = binary_cross_entropy_with_logits(logit(batch.logits), batch.ranks.double())
     torch.testing.assert_close(found, expected)

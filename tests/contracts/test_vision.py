@@ -12,6 +12,7 @@ import pytest
 import echelon
 from echelon import OrdinalClassifier
 from echelon.data.kinds.image import Images
+from tests.cases import THOROUGH
 
 # The layers of the named networks, with fewer channels: what is tested does not depend on them.
 NARROW = {"timm:resnet34": {"channels": (16, 16, 16, 16)}, "timm:vgg16": {"mlp_ratio": 0.002}}
@@ -45,8 +46,15 @@ def check_onnx(model: OrdinalClassifier, path: Path) -> None:
     assert (found[1] == model.predict(pictures())).mean() > 0.9
 
 
-@pytest.mark.parametrize("method", echelon.METHODS)
-@pytest.mark.parametrize("backbone", NARROW)
+PAIRS = [  # each method with one network; with both in `make test-slow`
+    (method, backbone)
+    for i, method in enumerate(echelon.METHODS)
+    for j, backbone in enumerate(NARROW)
+    if THOROUGH or i % 2 == j
+]
+
+
+@pytest.mark.parametrize(("method", "backbone"), PAIRS)
 def test_every_method(backbone: str, method: str, tmp_path: Path) -> None:
     model = fitted(backbone, method)
     assert np.isfinite(model.history_[0]["loss"])

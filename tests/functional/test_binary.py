@@ -15,9 +15,11 @@ from echelon.functional import (
     corn_loss,
     corn_without_subsets_loss,
     loss_parts,
+    margin_loss,
     ornn_loss,
     sorted_log_probabilities,
 )
+from echelon.functional._intervals import softplus
 from echelon.methods import method
 
 finite = st.floats(-1e4, 1e4, width=32)
@@ -211,3 +213,46 @@ def test_equal_exceedances_mean_a_rank_of_probability_zero() -> None:
 def test_unknown_choices_are_refused(options: dict[str, str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         corn_without_subsets_loss(torch.zeros(2, 3), torch.tensor([0, 1]), **options)
+
+
+# ---- margins ---------------------------------------------------------------------------------
+
+
+@given(seed=st.integers(0, 2**31), num_classes=st.integers(2, 9))
+def test_margins_with_the_logistic_penalty_are_coral(seed: int, num_classes: int) -> None:
+    torch.manual_seed(seed)
+    logits = (torch.randn(16, num_classes) * 4).requires_grad_()
+    ranks, weight = torch.randint(num_classes, (16,)), torch.rand(num_classes - 1)
+    steps = softplus(logits[:, 1:-1]).double().cumsum(1)
+    margins = -torch.cat([logits[:, :1], (logits[:, :1].double() + steps).float()], 1)
+    soft = torch.rand(16, num_classes).softmax(-1)
+    for labels in (ranks, soft):
+        for reduction in ("mean", "sum", "none"):
+            options = {"task_weight": weight, "reduction": reduction}
+            found = margin_loss(logits, labels, penalty="logistic", **options)
+            assert torch.equal(found, coral_loss(margins, labels, **options))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"thresholds": "some"}, "thresholds must be one of 'all', 'immediate'; got 'some'"),
+        ({"penalty": "square"}, "penalty must be one of 'hinge', 'smooth_hinge'.*; got 'square'"),
+    ],
+)
+def test_margins_refuse_what_they_cannot_do(options: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        method("margin", 4, **options)
+
+
+def test_margins_by_hand() -> None:
+    """A score of 0.5 among cutpoints at 0, 1 and 2, for rank 1: margins 0.5, 0.5 and 1.5."""
+    one = torch.tensor(1.0).expm1().log().item()
+    logits, ranks = torch.tensor([[-0.5, one, one, 0.0]]), torch.tensor([1])
+    expected = {"hinge": 1.0, "smooth_hinge": 0.25, "squared_hinge": 0.5}
+    for penalty, value in expected.items():
+        for thresholds in ("all", "immediate"):  # the third cutpoint is far enough away
+            found = margin_loss(
+                logits, ranks, penalty=penalty, thresholds=thresholds, reduction="sum"
+            )
+            assert found.item() == pytest.approx(value)

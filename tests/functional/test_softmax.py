@@ -2,10 +2,11 @@
 
 import pytest
 import torch
+from dlordinal.losses import CDWCELoss
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echelon.functional import ce_loss, cnnpor_loss, loss_parts, rps_loss, sord_loss
+from echelon.functional import ce_loss, cnnpor_loss, loss_parts, oll_loss, rps_loss, sord_loss
 from echelon.methods import method
 
 
@@ -85,7 +86,10 @@ def test_cnnpor_gives_two_ratios() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"distance": "cubic"}, "distance must be one of 'absolute', 'squared'; got 'cubic'"),
+        (
+            {"distance": "cubic"},
+            "distance must be one of 'absolute', 'squared', 'squared_log'; got 'cubic'",
+        ),
         ({"temperature": 0.0}, "temperature must be a number of at least 1e-06; got 0.0"),
         ({"temperature": float("nan")}, "temperature must be a number.*got nan"),
     ],
@@ -100,3 +104,46 @@ def test_sord_refuses_what_it_cannot_do(options: dict[str, object], message: str
 def test_cnnpor_refuses_a_negative_pair_weight() -> None:
     with pytest.raises(ValueError, match="pair_weight must be a number of at least 0; got -1"):
         method("cnnpor", 3, pair_weight=-1)
+
+
+def test_ordinal_log_loss_equals_that_of_dlordinal() -> None:
+    """Its class-distance weighted cross-entropy is the same formula, the margin included."""
+    logits, ranks = torch.randn(40, 6, dtype=torch.float64), torch.randint(6, (40,))
+    for power in (0.5, 1.5, 5.0):
+        for margin in (0.0, 0.05):
+            peer = CDWCELoss(6, alpha=power, margin=margin)(logits, ranks)
+            found = oll_loss(logits, ranks, power=power, margin=margin)
+            torch.testing.assert_close(found, peer, rtol=1e-6, atol=1e-6)
+
+
+def test_ordinal_log_loss_leaves_the_true_rank_out_also_at_power_0() -> None:
+    logits, ranks = torch.zeros(1, 4), torch.tensor([2])
+    expected = -3 * torch.tensor(0.75).log()
+    for labels in (ranks, torch.nn.functional.one_hot(ranks, 4).float()):
+        torch.testing.assert_close(oll_loss(logits, labels, power=0.0), expected)
+
+
+def test_a_sure_and_wrong_prediction_still_has_a_gradient() -> None:
+    logits = torch.tensor([[200.0, 0.0, 0.0]], requires_grad=True)
+    oll_loss(logits, torch.tensor([2]), power=1.0).backward()
+    assert logits.grad[0, 0].item() == pytest.approx(2.0, rel=1e-3)
+
+
+def test_a_mixture_goes_from_one_loss_to_the_other() -> None:
+    logits, ranks = torch.randn(9, 4), torch.arange(9) % 4
+    torch.testing.assert_close(oll_loss(logits, ranks, ce_share=1.0), ce_loss(logits, ranks))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"power": -1.0}, "power must be a number of at least 0; got -1"),
+        ({"margin": 1.0}, "margin must be a number of at least 0 and below 1; got 1"),
+        ({"ce_share": 1.5}, "ce_share must be a number of at least 0 and at most 1; got 1.5"),
+    ],
+)
+def test_ordinal_log_loss_refuses_what_it_cannot_do(
+    options: dict[str, float], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        method("oll", 3, **options)

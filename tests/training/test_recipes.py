@@ -24,7 +24,7 @@ def test_a_method_that_couples_rows_takes_no_ensemble(method: str, backbone: str
 
 
 def test_who_couples_rows_says_so() -> None:
-    assert COUPLING == ["cnnpor"]
+    assert COUPLING == ["cnnpor", "ranking", "diffsort"]
     assert ENSEMBLES == ["tabm"]
 
 

@@ -74,7 +74,8 @@ def fit(
         str | None,
         typer.Option(
             show_default="corn",
-            help="The method that trains a network, a name that `echelon methods` lists.",
+            help="The method that trains a network, a name that `echelon methods` lists, with "
+            "options after colons, as in margin:penalty=logistic.",
         ),
     ] = None,
     backbone: Backbone = None,
@@ -144,10 +145,12 @@ def fit(
     shares = {name: share for name, share in kept.items() if share is not None}
     *masks, rest = rows.held_out([*shares.values()], seed, text=text, image=described.image_column)
     checkpoints = out.with_name(f"{out.name}.checkpoints")
+    method, method_options = _split_method(method)
     fitted = _make_model(
         model,
         {
             "--method": ("method", method),
+            "--method with options": ("method_options", method_options),
             "--backbone": ("backbone", backbone),
             "--frozen": ("backbone_options", backbone_options(backbone, frozen)),
             **{f"--{kind}": (kind, name) for kind, name in described.columns_by_kind.items()},
@@ -194,6 +197,17 @@ def fit(
         },
         as_json,
     )
+
+
+def _split_method(spec: str | None) -> tuple[str | None, dict[str, Any] | None]:
+    """The name of a method and its options, as in margin:penalty=logistic."""
+    from echelon.experiments.contestants import contestant_parameters
+    from echelon.methods import METHODS
+
+    if spec is None or spec.partition(":")[0] not in METHODS:
+        return spec, None  # the model names what it knows
+    parameters = contestant_parameters(spec, {})
+    return parameters["method"], parameters.get("method_options")
 
 
 def _make_model(spec: str | None, options: Mapping[str, tuple[str, Any]], **parameters: Any) -> Any:

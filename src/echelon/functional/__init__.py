@@ -1,9 +1,9 @@
 """Pure tensor functions: the losses, and how logits become log-probabilities.
 
 Every loss takes `logits` (..., J) and `ranks` (...), integers from 0 to K-1; leading dimensions may
-be a batch, a sequence, a dense map. What all of them share, but for :func:`cnnpor_loss`, which
-couples the rows of a batch and takes neither extra dimensions nor soft labels nor
-``reduction="none"``:
+be a batch, a sequence, a dense map. What all of them share, but for :func:`cnnpor_loss`,
+:func:`ranking_loss` and :func:`diffsort_loss`, which couple the rows of a batch and take neither
+extra dimensions nor soft labels nor ``reduction="none"``:
 
 `ranks`
     Instead of integers (...), floats (..., K) are soft labels, a distribution over the ranks for
@@ -35,6 +35,7 @@ from echelon.functional._binary import (
     corn_log_probabilities,
     corn_loss,
     corn_without_subsets_loss,
+    margin_loss,
     ornn_loss,
     sorted_log_probabilities,
 )
@@ -46,16 +47,27 @@ from echelon.functional._cumulative import (
     regression_loss,
 )
 from echelon.functional._labels import LossParts, loss_parts
+from echelon.functional._pairs import ranking_loss
+from echelon.functional._scores import margin_log_probabilities, score_log_probabilities
 from echelon.functional._softmax import (
     ce_loss,
     cnnpor_loss,
+    oll_loss,
     rps_loss,
     softmax_log_probabilities,
     sord_loss,
 )
+from echelon.functional._sorting import diffsort_loss
+from echelon.functional._unimodal import (
+    UnimodalForm,
+    num_unimodal_logits,
+    unimodal_log_probabilities,
+    unimodal_loss,
+)
 
 __all__ = [
     "LossParts",
+    "UnimodalForm",
     "ce_loss",
     "clm_log_probabilities",
     "clm_loss",
@@ -64,13 +76,22 @@ __all__ = [
     "corn_log_probabilities",
     "corn_loss",
     "corn_without_subsets_loss",
+    "diffsort_loss",
     "link_quantile",
     "loss_parts",
+    "margin_log_probabilities",
+    "margin_loss",
+    "num_unimodal_logits",
+    "oll_loss",
     "ornn_loss",
+    "ranking_loss",
     "regression_log_probabilities",
     "regression_loss",
     "rps_loss",
+    "score_log_probabilities",
     "softmax_log_probabilities",
     "sord_loss",
     "sorted_log_probabilities",
+    "unimodal_log_probabilities",
+    "unimodal_loss",
 ]

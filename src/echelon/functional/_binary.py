@@ -1,17 +1,19 @@
 """Losses and curves of the methods that split an ordinal label into K-1 binary tasks.
 
-Task k asks whether y > k. The four methods differ only in which (row, task) pairs are active and in
-how logits are read as a curve, so the masked binary cross-entropy is written once.
+Task k asks whether y > k. The methods differ only in which (row, task) pairs are active, in what a
+pair costs, and in how logits are read as a curve, so the masked sum over the pairs is written once.
 """
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.nn.functional import huber_loss
 from torch.nn.functional import softplus as torch_softplus
 
-from echelon.functional._intervals import log1mexp, log_sigmoid, softplus
+from echelon.functional._intervals import log1mexp, log_sigmoid
 from echelon.functional._labels import (
     Labels,
     LossParts,
@@ -22,8 +24,11 @@ from echelon.functional._labels import (
     reduce_terms,
 )
 from echelon.functional._precision import as_float
+from echelon.functional._scores import curve_of_margin_fit, cutpoint_distances
 
 Normaliser = Literal["pairs", "rows", "per_task"]
+Penalty = Literal["hinge", "smooth_hinge", "squared_hinge", "logistic"]
+Thresholds = Literal["all", "immediate"]
 
 _NORMALISERS = ("pairs", "rows", "per_task")
 _MASKS = ("all", "published")
@@ -63,10 +68,10 @@ def ornn_loss(
     >>> ornn_loss(logits, torch.tensor([1]), reduction="sum")
     tensor(0.4402)
     """
-    return _masked_bce(
+    return _masked_loss(
         logits,
         ranks,
-        conditional=False,
+        active="every",
         task_weight=task_weight,
         normaliser=normaliser,
         sample_weight=sample_weight,
@@ -108,10 +113,10 @@ def coral_loss(
     >>> coral_loss(torch.zeros(4, 3), torch.tensor([0, 1, 2, 3]), normaliser="rows")
     tensor(2.0794)
     """
-    return _masked_bce(
+    return _masked_loss(
         logits,
         ranks,
-        conditional=False,
+        active="every",
         task_weight=task_weight,
         normaliser=normaliser,
         sample_weight=sample_weight,
@@ -156,10 +161,10 @@ def corn_loss(
     >>> log_probabilities = corn_log_probabilities(logits)
     >>> torch.testing.assert_close(loss, -log_probabilities[0, 1])
     """
-    return _masked_bce(
+    return _masked_loss(
         logits,
         ranks,
-        conditional=True,
+        active="reached",
         task_weight=task_weight,
         normaliser=normaliser,
         sample_weight=sample_weight,
@@ -212,10 +217,73 @@ def corn_without_subsets_loss(
             class_weight = [1.0] * num_classes
         given = as_weights(class_weight, "class_weight", (num_classes,), as_float(logits))
         class_weight = torch.cat([torch.zeros_like(given[:1]), given[1:]])
-    return _masked_bce(
+    return _masked_loss(
         logits,
         ranks,
-        conditional=False,
+        active="every",
+        task_weight=task_weight,
+        normaliser=normaliser,
+        sample_weight=sample_weight,
+        class_weight=class_weight,
+        ignore_index=ignore_index,
+        reduction=reduction,
+    )
+
+
+def margin_loss(
+    logits: Tensor,
+    ranks: Tensor,
+    *,
+    thresholds: Thresholds = "all",
+    penalty: Penalty = "hinge",
+    sample_weight: Weights | None = None,
+    class_weight: Weights | None = None,
+    task_weight: Weights | None = None,
+    ignore_index: int | None = None,
+    normaliser: Normaliser = "pairs",
+    reduction: str = "mean",
+) -> Tensor:
+    """Margins of one score among ordered cutpoints: large-margin ordinal regression.
+
+    The sum over cutpoints b_k of h(s_k (f - b_k)), where s_k is 1 if y > k and -1 otherwise. With
+    the hinge, ``"immediate"`` are the explicit and ``"all"`` the implicit constraints of Chu and
+    Keerthi (2005); the former without the order of the cutpoints, which is given here, is the
+    fixed-margin form of Shashua and Levin (2003); other penalties are those of Rennie and Srebro
+    (2005). ``penalty="logistic"`` with all thresholds is :func:`coral_loss` of f - b_k.
+
+    Parameters
+    ----------
+    logits : Tensor, shape (..., K)
+        What :class:`echelon.heads.MarginHead` gives; see :func:`margin_log_probabilities`, whose
+        scale is fitted along the way by a term that has no value.
+    ranks : Tensor, shape (...) or (..., K)
+    thresholds : {"all", "immediate"}
+        Whether a row is compared with every cutpoint, or with those beside its rank.
+    penalty : {"hinge", "smooth_hinge", "squared_hinge", "logistic"}
+        h(z): max(0, 1-z); that with a parabola between 0 and 1; its square; log(1 + exp(-z)).
+    task_weight : shape (K-1,), optional
+        Importance of each cutpoint.
+    normaliser : {"pairs", "rows", "per_task"}
+    sample_weight, class_weight, ignore_index, reduction
+        See :mod:`echelon.functional`, also for the normalisers.
+
+    Examples
+    --------
+    >>> logits = torch.tensor([[-0.5, 0.0, 1.0]])  # the score is 0.5 above the first cutpoint
+    >>> margin_loss(logits, torch.tensor([1]), reduction="sum")
+    tensor(1.3069)
+    """
+    for name, value, known in (
+        ("thresholds", thresholds, _THRESHOLDS), ("penalty", penalty, _PENALTIES),
+    ):  # fmt: skip
+        if value not in known:
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}; got {value!r}")
+    return _masked_loss(
+        logits,
+        ranks,
+        active=_THRESHOLDS[thresholds],
+        of_score=True,
+        penalty=_PENALTIES[penalty],
         task_weight=task_weight,
         normaliser=normaliser,
         sample_weight=sample_weight,
@@ -284,17 +352,62 @@ def reached_tasks(ranks: Tensor, num_tasks: int) -> Tensor:
     return ranks.unsqueeze(-1) >= torch.arange(num_tasks, device=ranks.device)
 
 
+def neighbouring_tasks(ranks: Tensor, num_tasks: int) -> Tensor:
+    """The thresholds beside the rank: k = y - 1 and k = y. (..., K-1), of ranks (...)."""
+    above = ranks.unsqueeze(-1) - torch.arange(num_tasks, device=ranks.device)
+    return (above == 0) | (above == 1)
+
+
+def margin_tasks(ranks: Tensor, num_tasks: int, *, thresholds: Thresholds = "all") -> Tensor:
+    """The thresholds that a row of :func:`margin_loss` is compared with. (..., K-1)."""
+    return _ACTIVE[_THRESHOLDS[thresholds]](ranks, num_tasks)
+
+
 def every_task(ranks: Tensor, num_tasks: int, *, mask: str = "all") -> Tensor:
     """Every task is active, or with ``mask="published"`` none of the lowest rank's. (..., K-1)."""
     active = ranks > 0 if mask == "published" else torch.ones_like(ranks, dtype=torch.bool)
     return active.unsqueeze(-1).expand(*ranks.shape, num_tasks)
 
 
-def _masked_bce(
+def _logistic(wrongness: Tensor) -> Tensor:
+    return torch_softplus(wrongness, 1, 40)  # past 40 the linear branch is exact in float64 too
+
+
+def _hinge(wrongness: Tensor) -> Tensor:
+    return (1 + wrongness).relu()
+
+
+def _smooth_hinge(wrongness: Tensor) -> Tensor:
+    hinge = _hinge(wrongness)
+    return huber_loss(hinge, torch.zeros_like(hinge), reduction="none")
+
+
+def _squared_hinge(wrongness: Tensor) -> Tensor:
+    return _hinge(wrongness).square()
+
+
+# What a pair costs, of minus its margin.
+_PENALTIES: dict[str, Callable[[Tensor], Tensor]] = {
+    "hinge": _hinge,
+    "smooth_hinge": _smooth_hinge,
+    "squared_hinge": _squared_hinge,
+    "logistic": _logistic,
+}
+_THRESHOLDS = {"all": "every", "immediate": "neighbouring"}
+_ACTIVE: dict[str, Callable[[Tensor, int], Tensor]] = {
+    "every": every_task,
+    "reached": reached_tasks,
+    "neighbouring": neighbouring_tasks,
+}
+
+
+def _masked_loss(
     logits: Tensor,
     ranks: Tensor,
     *,
-    conditional: bool,
+    active: str,
+    penalty: Callable[[Tensor], Tensor] = _logistic,
+    of_score: bool = False,
     task_weight: Weights | None,
     normaliser: str,
     sample_weight: Weights | None,
@@ -302,15 +415,16 @@ def _masked_bce(
     ignore_index: int | None,
     reduction: str,
 ) -> Tensor:
-    """Binary cross-entropy over the active (row, task) pairs, for logits (..., K-1).
+    """The penalty over the active (row, task) pairs; by default binary cross-entropy.
 
-    A pair is active where y >= k if `conditional`, and always otherwise.
+    `active` is a name in _ACTIVE. The logits (..., K-1) are those of y > k or, `of_score`, those
+    (..., K) of a score among cutpoints, whose margins they give.
     """
     if normaliser not in _NORMALISERS:
         raise ValueError(
             f"normaliser must be one of {', '.join(map(repr, _NORMALISERS))}; got {normaliser!r}"
         )
-    num_tasks = as_float(logits).shape[-1]
+    num_tasks = as_float(logits).shape[-1] - of_score
     logits, labels = read(
         logits,
         ranks,
@@ -320,29 +434,38 @@ def _masked_bce(
         ignore_index=ignore_index,
         reduction=reduction,
     )
+    fit = None
+    if of_score:
+        distances = cutpoint_distances(logits[..., :-1])
+        fit = curve_of_margin_fit(logits, distances, labels)
+        logits = -distances
     if labels.ranks is not None:
-        terms = _hard_terms(logits, labels.ranks, conditional)
+        terms = _hard_terms(logits, labels.ranks, active, penalty)
     else:
-        positive, negative = _soft_levels(labels, conditional)
+        positive, negative = _soft_levels(labels, active)
         # 0 * inf would be NaN, and an event without mass must not count at all.
-        terms = torch.where(positive > 0, positive * softplus(-logits), 0.0) + torch.where(
-            negative > 0, negative * softplus(logits), 0.0
+        terms = torch.where(positive > 0, positive * penalty(-logits), 0.0) + torch.where(
+            negative > 0, negative * penalty(logits), 0.0
         )
     per_task = None
     if task_weight is not None:
         per_task = as_weights(task_weight, "task_weight", (num_tasks,), logits)
         terms = terms * per_task
+    if fit is not None:
+        terms = terms + fit.unsqueeze(-1) / num_tasks
 
     if normaliser == "per_task" and reduction != "none":
-        return _reduce_per_task(terms, labels, conditional, per_task, reduction)
+        return _reduce_per_task(terms, labels, active, per_task, reduction)
     if normaliser == "pairs" and reduction != "none":
-        count = _count_pairs(labels, num_tasks, conditional, per_task)
+        count = _count_pairs(labels, num_tasks, active, per_task)
         return reduce_terms(terms, labels, reduction, count)
     return reduce_terms(terms, labels, reduction)
 
 
-def _hard_terms(logits: Tensor, ranks: Tensor, conditional: bool) -> Tensor:
-    """Binary cross-entropy of each pair, (..., K-1), 0 where inactive.
+def _hard_terms(
+    logits: Tensor, ranks: Tensor, active: str, penalty: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """The penalty of each pair, (..., K-1), 0 where inactive.
 
     softplus of the logit, signed so that large is wrong, is exact where log(1 - p) is not. An
     inactive pair gets a logit so right that its loss and gradient are exactly 0, whatever its own
@@ -355,55 +478,57 @@ def _hard_terms(logits: Tensor, ranks: Tensor, conditional: bool) -> Tensor:
     # (k + 0.5 - y) * HUGE: below 0 where y > k, HUGE / 2 where y = k, more where y < k
     shortfall = torch.sub(tasks, ranks.unsqueeze(-1), alpha=_HUGE)  # (..., K-1)
     wrongness = logits * shortfall.clamp(-1, 1)
-    if conditional:
+    if active != "every":
         # at most infinity where active, and at most minus infinity where not
-        wrongness = torch.minimum(wrongness, (_HUGE - shortfall).mul_(math.inf))
-    return torch_softplus(wrongness, 1, 40)  # past 40 the linear branch is exact in float64 too
+        inside = shortfall.abs() if active == "neighbouring" else shortfall
+        wrongness = torch.minimum(wrongness, (_HUGE - inside).mul_(math.inf))
+    return penalty(wrongness)
 
 
-def _soft_levels(labels: Labels, conditional: bool) -> tuple[Tensor, Tensor]:
-    """Mass on y > k and, among the active rows, on y <= k; each (..., K-1)."""
+def _soft_levels(labels: Labels, active: str) -> tuple[Tensor, Tensor]:
+    """Mass of the active rows on y > k and on y <= k; each (..., K-1)."""
     assert labels.mass is not None
-    positive = labels.mass.flip(-1).cumsum(-1).flip(-1)[..., 1:]
     at_rank = labels.mass[..., :-1]
-    return positive, at_rank if conditional else at_rank.cumsum(-1)
+    if active == "neighbouring":
+        return labels.mass[..., 1:], at_rank
+    positive = labels.mass.flip(-1).cumsum(-1).flip(-1)[..., 1:]
+    return positive, at_rank if active == "reached" else at_rank.cumsum(-1)
 
 
-def _activity(labels: Labels, num_tasks: int, conditional: bool) -> Tensor:
+def _activity(labels: Labels, num_tasks: int, active: str) -> Tensor:
     """(Expected) activity of each pair, (..., K-1)."""
     if labels.ranks is None:
-        positive, negative = _soft_levels(labels, conditional)
+        positive, negative = _soft_levels(labels, active)
         return positive + negative
-    active = reached_tasks if conditional else every_task
-    return active(labels.ranks, num_tasks)
+    return _ACTIVE[active](labels.ranks, num_tasks)
 
 
-def _count_pairs(
-    labels: Labels, num_tasks: int, conditional: bool, per_task: Tensor | None
-) -> Tensor:
+def _count_pairs(labels: Labels, num_tasks: int, active: str, per_task: Tensor | None) -> Tensor:
     """(Weighted, expected) number of active pairs of each row, (...)."""
     if labels.ranks is None or per_task is not None:
-        active = _activity(labels, num_tasks, conditional)
-        return active.sum(-1) if per_task is None else (active * per_task).sum(-1)
+        activity = _activity(labels, num_tasks, active)
+        return activity.sum(-1) if per_task is None else (activity * per_task).sum(-1)
     # Without weights the count has a closed form that never looks at the pairs.
-    if conditional:
+    if active == "reached":
         return (labels.ranks + 1).clamp(max=num_tasks)
+    if active == "neighbouring":  # two, but for the lowest and the top rank
+        return (labels.ranks + 1).clamp(max=2).minimum(num_tasks + 1 - labels.ranks)
     return torch.full_like(labels.ranks, num_tasks)
 
 
 def _reduce_per_task(
-    terms: Tensor, labels: Labels, conditional: bool, per_task: Tensor | None, reduction: str
+    terms: Tensor, labels: Labels, active: str, per_task: Tensor | None, reduction: str
 ) -> Tensor:
     """Mean within each task, then over all tasks; a task without rows contributes 0."""
     num_tasks = terms.shape[-1]
-    active = _activity(labels, num_tasks, conditional).to(terms.dtype)
+    activity = _activity(labels, num_tasks, active).to(terms.dtype)
     if labels.weight is not None:
         terms = terms * labels.weight.unsqueeze(-1)
-        active = active * labels.weight.unsqueeze(-1)
+        activity = activity * labels.weight.unsqueeze(-1)
     total = terms.reshape(-1, num_tasks).sum(0)
     if reduction == "sum":
         return total.sum()
     # The share of a task in the outer mean goes into its total: parts are divided and summed.
     shares = total.new_tensor(num_tasks) if per_task is None else per_task.sum()
     share = total / shares.masked_fill(shares == 0, 1)
-    return finish(LossParts(share, active.reshape(-1, num_tasks).sum(0)), reduction)
+    return finish(LossParts(share, activity.reshape(-1, num_tasks).sum(0)), reduction)

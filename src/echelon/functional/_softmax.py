@@ -1,12 +1,14 @@
 """Losses on a softmax over the K ranks."""
 
 import math
-from typing import Literal
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, log_softmax
 
+from echelon.functional._coupled import read_coupled
+from echelon.functional._intervals import log_sigmoid
 from echelon.functional._labels import (
     Labels,
     LossParts,
@@ -16,11 +18,14 @@ from echelon.functional._labels import (
     reduce_terms,
 )
 from echelon.functional._precision import as_float, without_autocast
+from echelon.functional._targets import (
+    Density,
+    Distance,
+    density_targets,
+    falling_targets,
+    require_targets,
+)
 
-Distance = Literal["absolute", "squared"]
-
-_DISTANCES = ("absolute", "squared")
-_MIN_TEMPERATURE = 1e-6
 _HUGE = 1e30  # beyond any hinge; 1e30 * (K - 1)^2 still fits float32
 
 
@@ -77,6 +82,8 @@ def sord_loss(
     *,
     distance: Distance = "absolute",
     temperature: float = 1.0,
+    density: Density = "exponential",
+    positions: Sequence[float] | None = None,
     sample_weight: Weights | None = None,
     class_weight: Weights | None = None,
     ignore_index: int | None = None,
@@ -84,16 +91,26 @@ def sord_loss(
 ) -> Tensor:
     """Cross-entropy against soft targets that fall off with the distance (SORD, Diaz and Marathe).
 
-    The target of rank r is proportional to exp(-phi(r, k) / temperature).
+    The target of rank r is proportional to exp(-phi(r, k) / temperature), unless another `density`
+    is asked for.
 
     Parameters
     ----------
     logits : Tensor, shape (..., K)
     ranks : Tensor, shape (...) or (..., K)
-    distance : {"absolute", "squared"}
-        phi, between ranks.
+    distance : {"absolute", "squared", "squared_log"}
+        phi, between the positions of two ranks; the last is the square of the difference of their
+        logarithms, and needs `positions` above 0.
     temperature : float
         The loss tends to :func:`ce_loss` as it goes to 0.
+    density : {"exponential", "beta", "binomial", "triangular"}
+        ``"binomial"`` has K-1 draws with a probability from 0.1 to 0.9 (Liu et al. 2020).
+        ``"triangular"`` leaves a hundredth to each neighbour (Vargas et al. 2023). ``"beta"``, of K
+        equal intervals, is our closed form of the tables of Vargas et al. (2022): its mean is the
+        middle of the rank's interval, its standard deviation half the interval's width. None of
+        the three has a temperature, a distance or positions.
+    positions : K numbers that rise, optional
+        Where the ranks stand, if the distances between them are known; by default 0..K-1.
     sample_weight, class_weight, ignore_index, reduction
         See :mod:`echelon.functional`.
 
@@ -103,14 +120,67 @@ def sord_loss(
     >>> sord_loss(logits, torch.tensor([2]), distance="squared", temperature=2.0)
     tensor(0.9112)
     """
-    if distance not in _DISTANCES:
-        raise ValueError(
-            f"distance must be one of {', '.join(map(repr, _DISTANCES))}; got {distance!r}"
-        )
-    if not (temperature >= _MIN_TEMPERATURE and math.isfinite(temperature)):
-        raise ValueError(
-            f"temperature must be a number of at least {_MIN_TEMPERATURE}; got {temperature}"
-        )
+    num_classes = as_float(logits).shape[-1]
+    places = require_targets(num_classes, distance, temperature, density, positions)
+    logits, labels = read(
+        logits,
+        ranks,
+        num_classes,
+        sample_weight=sample_weight,
+        class_weight=class_weight,
+        ignore_index=ignore_index,
+        reduction=reduction,
+    )
+    if density == "exponential":
+        targets = falling_targets(labels, places, distance, temperature, logits)
+    else:
+        targets = density_targets(labels, num_classes, density, logits)
+    return reduce_terms(-targets * log_softmax(logits, -1), labels, reduction)
+
+
+def oll_loss(
+    logits: Tensor,
+    ranks: Tensor,
+    *,
+    power: float = 1.5,
+    margin: float = 0.0,
+    ce_share: float = 0.0,
+    sample_weight: Weights | None = None,
+    class_weight: Weights | None = None,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    r"""Ordinal log loss: -log(1 - p_k) of every other rank, times a power of its distance.
+
+    Castagnos et al. (2022); the class-distance weighted cross-entropy of Polat et al. (2022) is the
+    same formula. The true rank itself has no term: the others are pushed away, the farther the
+    harder.
+
+    Parameters
+    ----------
+    logits : Tensor, shape (..., K)
+    ranks : Tensor, shape (...) or (..., K)
+    power : float
+        Of the distance \|y - k\|.
+    margin : float
+        A probability, below 1, that other ranks may have at no cost: our form of the margin of
+        Polat et al., -log(min(1, 1 - p_k + margin)).
+    ce_share : float
+        From 0 to 1, the share of :func:`ce_loss` in a mixture of both.
+    sample_weight, class_weight, ignore_index, reduction
+        See :mod:`echelon.functional`.
+
+    Examples
+    --------
+    >>> oll_loss(torch.zeros(1, 3), torch.tensor([0]), power=1.0)
+    tensor(1.2164)
+    """
+    if not (power >= 0 and math.isfinite(power)):
+        raise ValueError(f"power must be a number of at least 0; got {power}")
+    if not 0 <= margin < 1:
+        raise ValueError(f"margin must be a number of at least 0 and below 1; got {margin}")
+    if not 0 <= ce_share <= 1:
+        raise ValueError(f"ce_share must be a number of at least 0 and at most 1; got {ce_share}")
     num_classes = as_float(logits).shape[-1]
     logits, labels = read(
         logits,
@@ -121,23 +191,40 @@ def sord_loss(
         ignore_index=ignore_index,
         reduction=reduction,
     )
-    targets = _soft_targets(labels, num_classes, distance, temperature, logits.dtype)
-    return reduce_terms(-targets * log_softmax(logits, -1), labels, reduction)
-
-
-def _soft_targets(
-    labels: Labels, num_classes: int, distance: str, temperature: float, dtype: torch.dtype
-) -> Tensor:
-    """Expected target distribution of each row, (..., K)."""
-    classes = torch.arange(num_classes, dtype=dtype, device=labels.device)
-    centres = classes if labels.ranks is None else labels.ranks.to(dtype)
-    offsets = centres.unsqueeze(-1) - classes  # (..., K), or (K, K) for soft labels
-    phi = offsets.abs() if distance == "absolute" else offsets.square()
-    targets = torch.softmax(phi.mul_(-1 / temperature), -1)
+    classes = torch.arange(num_classes, dtype=logits.dtype, device=logits.device)
     if labels.mass is None:
-        return targets
-    with without_autocast(targets.device):
-        return labels.mass @ targets
+        assert labels.ranks is not None
+        distances = (labels.ranks.unsqueeze(-1) - classes).abs_().pow_(power)  # (..., K)
+    else:
+        between = (classes.unsqueeze(-1) - classes).abs_().pow_(power)
+        between.fill_diagonal_(0)  # 0^0 is 1, and the true rank has no term
+        with without_autocast(logits.device):
+            distances = labels.mass @ between
+    if power == 0 and labels.ranks is not None:
+        distances = distances.scatter(-1, labels.ranks.unsqueeze(-1), 0.0)
+    row_loss = -(distances * _log_absence(logits, margin)).sum(-1)
+    if ce_share:
+        of_rank = _row_cross_entropy(logits, labels)
+        row_loss = (1 - ce_share) * row_loss + ce_share * of_rank
+    return reduce_terms(row_loss, labels, reduction)
+
+
+def _log_absence(logits: Tensor, margin: float) -> Tensor:
+    """log(1 - p_k) of a softmax, (..., K), exact where p_k is close to 1."""
+    probabilities = torch.softmax(logits, -1)
+    if margin:
+        return torch.log1p(margin - probabilities).clamp(max=0)
+    # Only the highest of a row can be close to 1, and 1 minus it is what the others have together.
+    highest = logits.detach().argmax(-1, keepdim=True)
+    others = logits.scatter(-1, highest, -math.inf)
+    # Around the highest of the others, so that close numbers lose nothing to a large sum.
+    centre = others.detach().amax(-1, keepdim=True)
+    together = (others - centre).exp().sum(-1, keepdim=True).log()
+    log_absence = log_sigmoid(together - (logits.gather(-1, highest) - centre))
+    is_highest = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, highest, True)
+    # where it is thrown away, a 1 would give an endless slope
+    near = torch.log1p(-probabilities.masked_fill(is_highest, 0.0))
+    return torch.where(is_highest, log_absence, near)
 
 
 def cnnpor_loss(
@@ -176,35 +263,24 @@ def cnnpor_loss(
     """
     if not (pair_weight >= 0 and math.isfinite(pair_weight)):
         raise ValueError(f"pair_weight must be a number of at least 0; got {pair_weight}")
-    _require_one_flat_batch(as_float(logits), reduction)
-    logits, labels = read(
+    logits, ranks, weight = read_coupled(
+        "cnnpor",
         logits,
         ranks,
-        as_float(logits).shape[-1],
         sample_weight=sample_weight,
         class_weight=class_weight,
         ignore_index=ignore_index,
         reduction=reduction,
     )
-    if labels.ranks is None:
-        raise ValueError(
-            "cnnpor couples rows by their ranks, so soft labels have no meaning; pass integer ranks"
-        )
-    row_loss = _row_cross_entropy(logits, labels)
-    weight = labels.weight
-
-    pair_total = _neighbour_hinge(logits, labels.ranks, weight)
-    if weight is None:
-        weight = torch.ones_like(row_loss)
-    else:
-        row_loss = row_loss * weight
+    row_loss = cross_entropy(logits, ranks, reduction="none") * weight
+    pair_total = _neighbour_hinge(logits, ranks, weight)
     total = torch.stack([row_loss.sum(), pair_weight * pair_total])
-    per_class = weight.new_zeros(logits.shape[-1]).index_add(0, labels.ranks, weight)
+    per_class = weight.new_zeros(logits.shape[-1]).index_add(0, ranks, weight)
     count = torch.stack([weight.sum(), (per_class[:-1] * per_class[1:]).sum()])
     return finish(LossParts(total, count), reduction)
 
 
-def _neighbour_hinge(logits: Tensor, ranks: Tensor, weight: Tensor | None) -> Tensor:
+def _neighbour_hinge(logits: Tensor, ranks: Tensor, weight: Tensor) -> Tensor:
     """Weighted sum of the hinges over all pairs of neighbouring ranks."""
     num_classes = logits.shape[-1]
     # step k = logit k+1 - logit k. A row of rank k is the lower of a pair by its step k, and the
@@ -216,31 +292,8 @@ def _neighbour_hinge(logits: Tensor, ranks: Tensor, weight: Tensor | None) -> Te
     numbers = ranks.to(logits.dtype)
     others = (numbers - numbers.unsqueeze(1)).sub_(1).square_().mul_(_HUGE)  # (lower, upper)
     hinge = (1 + as_lower - as_upper).sub_(others).relu_()
-    if weight is None:
-        return hinge.sum()
     with without_autocast(logits.device):
         return weight @ hinge @ weight
-
-
-def _require_one_flat_batch(logits: Tensor, reduction: str) -> None:
-    couples = "cnnpor couples the rows of a batch"
-    if reduction == "none":
-        raise ValueError(
-            f"{couples}, so a row has no loss of its own; use reduction='mean' or 'sum'"
-        )
-    if logits.dim() != 2:
-        raise ValueError(
-            f"{couples}, so logits must be (N, K); got {tuple(logits.shape)}: flatten them if all "
-            f"positions may be compared with each other"
-        )
-    distributed = torch.distributed
-    if not (distributed.is_available() and distributed.is_initialized()):
-        return
-    if distributed.get_world_size() > 1:
-        raise ValueError(
-            f"{couples}, and pairs across devices would be missed; train on one device or choose "
-            f"another method"
-        )
 
 
 def rps_loss(

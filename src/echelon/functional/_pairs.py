@@ -1,0 +1,170 @@
+"""Ranking by the pairs and the lists of a batch: RankingSVM, RankNet, ListNet."""
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus as torch_softplus
+
+from echelon.functional._coupled import finish_score, read_coupled
+from echelon.functional._labels import LossParts, Weights
+from echelon.functional._precision import wide
+
+RankingPenalty = Literal["hinge", "logistic", "listnet"]
+
+_PENALTIES = ("hinge", "logistic", "listnet")
+_MOST_PAIRS = 2**18  # 512 rows with each other: more than that costs more than the network
+_NOWHERE = -1e30  # the score of a row that is not there
+
+
+def ranking_loss(
+    logits: Tensor,
+    ranks: Tensor,
+    *,
+    penalty: RankingPenalty = "hinge",
+    gap_weight: bool = False,
+    temperature: float = 1.0,
+    sample_weight: Weights | None = None,
+    class_weight: Weights | None = None,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The order of the scores: every row above all rows of lower ranks in its batch.
+
+    ``"hinge"`` is the RankingSVM of Joachims (2002), the mean of max(0, 1 - d) over the pairs with
+    y_i > y_j and d = f_i - f_j, in time N log N + N K. ``"logistic"`` is RankNet (Burges et al.
+    2005), the mean of log(1 + exp(-d)); of more than 512 rows it compares those of equal groups,
+    which are every so manieth row of the batch, and counts for all pairs. ``"listnet"`` is the
+    top-one form of ListNet (Cao et al. 2007): cross-entropy between softmax(y / temperature) and
+    softmax(f) over the batch.
+
+    Parameters
+    ----------
+    logits : Tensor, shape (N, K)
+        What :class:`echelon.heads.ScoreHead` gives; see :func:`score_log_probabilities`, whose map
+        is fitted along the way by a term that has no value.
+    ranks : Tensor, shape (N,)
+    penalty : {"hinge", "logistic", "listnet"}
+    gap_weight : bool
+        Whether a pair weighs y_i - y_j times as much; for pairs alone.
+    temperature : float
+        Of the target of ``"listnet"`` alone.
+    sample_weight, class_weight, ignore_index, reduction
+        See :mod:`echelon.functional`; a pair weighs the product of its rows. No
+        ``reduction="none"``, and no process group of several devices.
+
+    Examples
+    --------
+    >>> logits = torch.tensor([[0.0, 0.0], [0.25, 0.0]])
+    >>> ranking_loss(logits, torch.tensor([0, 1]))
+    tensor(0.7500)
+    """
+    if penalty not in _PENALTIES:
+        raise ValueError(
+            f"penalty must be one of {', '.join(map(repr, _PENALTIES))}; got {penalty!r}"
+        )
+    if not isinstance(gap_weight, bool):
+        raise ValueError(f"gap_weight must be true or false; got {gap_weight!r}")
+    if gap_weight and penalty == "listnet":
+        raise ValueError("gap_weight weighs pairs, and 'listnet' has none; leave it out")
+    if not (temperature > 0 and math.isfinite(temperature)):
+        raise ValueError(f"temperature must be a number above 0; got {temperature}")
+    logits, ranks, weight = read_coupled(
+        "ranking",
+        logits,
+        ranks,
+        sample_weight=sample_weight,
+        class_weight=class_weight,
+        ignore_index=ignore_index,
+        reduction=reduction,
+    )
+    score = logits[:, 0]
+    if penalty == "listnet":
+        parts = _listnet(score, ranks, weight, temperature)
+    else:
+        count = _pair_weight(ranks, weight, logits.shape[-1], gap_weight)
+        if penalty == "hinge":
+            total = hinge_of_pairs(score, ranks, weight, logits.shape[-1], gap_weight)
+        else:
+            total = _logistic_of_pairs(score, ranks, weight, gap_weight, count)
+        parts = LossParts(total, count)
+    return finish_score(logits, ranks, weight, parts, reduction)
+
+
+def _pair_weight(ranks: Tensor, weight: Tensor, num_classes: int, by_gap: bool) -> Tensor:
+    """The weight of all pairs of different ranks."""
+    per_class = weight.new_zeros(num_classes).index_add(0, ranks, weight)
+    below = per_class.cumsum(0)[:-1]  # of ranks up to k, (K-1,)
+    above = per_class[1:].flip(0).cumsum(0).flip(0) if by_gap else per_class[1:]
+    return (below * above).sum()
+
+
+def hinge_of_pairs(
+    score: Tensor, ranks: Tensor, weight: Tensor, num_classes: int, by_gap: bool = False
+) -> Tensor:
+    """Weighted sum of max(0, 1 - (f_i - f_j)) over the pairs with y_i > y_j, from N-vectors.
+
+    The sum is linear in the scores as long as no pair enters or leaves it. So all that is needed is
+    the weight of the pairs inside, for each row: with the rows in the order of their scores, a
+    difference of two running sums by rank.
+    """
+    with torch.no_grad():
+        # Whole numbers tell who is inside, so that both rows of a pair are told the same.
+        values, order = torch.sort(wide(score.detach()))
+        of_row, ranks = wide(weight.detach())[order], ranks[order]
+        start = torch.searchsorted(values, values - 1, right=True)  # the first above f_i - 1
+        places = torch.arange(len(values), device=score.device)
+        stop = torch.searchsorted(start, places, right=True)  # the first i with f_i >= f_j + 1
+        classes = torch.arange(num_classes, device=score.device)
+        up_to = of_row.unsqueeze(1) * (ranks.unsqueeze(1) <= classes)  # (N, K)
+        nothing = up_to.new_zeros(1, num_classes)
+        running = torch.cat([nothing, up_to.cumsum(0)])  # [n, k]: rank <= k among the first n
+        beyond = running[:, -1:] - running  # rank > k
+        if by_gap:  # the number of thresholds between the two ranks is their difference
+            running, beyond = running.cumsum(1), beyond.flip(1).cumsum(1).flip(1)
+        lower = (ranks - 1).clamp(min=0)
+        from_start = running[-1, lower] - running[start, lower]
+        as_upper = torch.where(ranks > 0, from_start, 0.0)  # weight of the rows that i should beat
+        as_lower = beyond[stop, ranks]  # weight of the rows that should beat j
+        inside = (of_row * as_upper).sum()
+        slope = torch.empty_like(of_row)
+        slope[order] = of_row * (as_lower - as_upper)
+        middle = values.mean() if len(values) else values.sum()
+    # Slopes add up to 0; scores around 0 keep the sum exact.
+    return (inside + ((wide(score) - middle) * slope).sum()).to(score.dtype)
+
+
+def _logistic_of_pairs(
+    score: Tensor, ranks: Tensor, weight: Tensor, by_gap: bool, count: Tensor
+) -> Tensor:
+    """Weighted sum of log(1 + exp(f_j - f_i)) over the pairs with y_i > y_j."""
+    rows = len(score)
+    groups = max(1, math.ceil(rows**2 / _MOST_PAIRS))
+    missing = -rows % groups
+    # Every so manieth row, so that groups of a sorted batch are alike; what is missing weighs 0.
+    score, numbers, weight = (
+        torch.nn.functional.pad(values, (0, missing)).reshape(-1, groups).T
+        for values in (score, ranks.to(score.dtype), weight)
+    )  # (groups, rows of each)
+    gap = (numbers.unsqueeze(2) - numbers.unsqueeze(1)).clamp_(min=0)
+    pairs = (gap if by_gap else gap.clamp_(max=1)) * weight.unsqueeze(2) * weight.unsqueeze(1)
+    wrongness = score.unsqueeze(1) - score.unsqueeze(2)  # f_j - f_i
+    total = (torch_softplus(wrongness, 1, 40) * pairs).sum()
+    if groups == 1:
+        return total
+    sampled = pairs.sum()
+    return total * (count / sampled.masked_fill(sampled == 0, 1))
+
+
+def _listnet(score: Tensor, ranks: Tensor, weight: Tensor, temperature: float) -> LossParts:
+    """Cross-entropy of the batch as one list, which counts as its rows do."""
+    if len(score) == 0:
+        return LossParts(score.sum(), score.new_zeros(()))
+    is_there = weight > 0
+    log_weight = torch.where(is_there, weight, 1.0).log()
+    target = ranks.to(score.dtype) / temperature + log_weight
+    target = torch.softmax(torch.where(is_there, target, _NOWHERE), 0)
+    total = torch.logsumexp(torch.where(is_there, score + log_weight, _NOWHERE), 0)
+    count = weight.sum()
+    return LossParts(count * (target * (total - score)).sum(), count)

@@ -1,0 +1,129 @@
+"""From one score to a curve: P(y <= k) = F(c_k - a f), where the loss gives no probabilities.
+
+Such a loss orders the rows or keeps them on the right side of cutpoints. The curve is fitted along
+the way by the likelihood of a cumulative link model whose gradient reaches a and c alone: the value
+of the loss, and the gradient of the score, stay those of the method. a > 0, so that a higher score
+never means a lower rank.
+"""
+
+import torch
+from torch import Tensor
+
+from echelon.functional._cumulative import clm_costs_of_rank, clm_log_probabilities
+from echelon.functional._intervals import log1mexp, log_sigmoid, log_softplus, softplus
+from echelon.functional._labels import Labels
+from echelon.functional._precision import as_float, wide
+
+_TINY = 1e-30
+_SMALL = 1e-2  # below this log(1 - exp(-x)) is its series to 1e-12
+
+
+def score_log_probabilities(logits: Tensor) -> Tensor:
+    """log P(y = k) of a score with a fitted map to the curve.
+
+    Parameters
+    ----------
+    logits : Tensor, shape (..., K)
+        The score f, which only the loss reads; then what :func:`clm_log_probabilities` takes: the
+        first cutpoint minus a f, and K-2 steps. :class:`echelon.heads.ScoreHead` gives them.
+
+    Returns
+    -------
+    Tensor, shape (..., K)
+
+    Examples
+    --------
+    >>> score_log_probabilities(torch.tensor([[5.0, 0.0, 1.0]])).exp()
+    tensor([[0.5000, 0.2881, 0.2119]])
+    """
+    return clm_log_probabilities(as_float(logits)[..., 1:])
+
+
+def margin_log_probabilities(logits: Tensor) -> Tensor:
+    """log P(y = k) of a score among its own cutpoints, P(y <= k) = F(a (b_k - f)).
+
+    Only a is fitted: the median is the number of cutpoints below the score, as in the papers.
+
+    Parameters
+    ----------
+    logits : Tensor, shape (..., K)
+        First the lowest cutpoint minus the score, then K-2 numbers whose softplus is the distance
+        to the next cutpoint, and one whose softplus is a.
+
+    Returns
+    -------
+    Tensor, shape (..., K)
+
+    Examples
+    --------
+    >>> margin_log_probabilities(torch.tensor([[0.0, 1.0, 0.5413]])).exp()  # a = 1
+    tensor([[0.5000, 0.2881, 0.2119]])
+    """
+    logits = as_float(logits)
+    scale = softplus(logits[..., -1:])
+    distances, steps = cutpoint_distances(logits[..., :-1]), logits[..., 1:-1]
+    lower, upper = distances[..., :-1] * scale, distances[..., 1:] * scale
+    log_width = log_softplus(logits[..., -1:]) + log_softplus(steps)
+    middle = (
+        log_sigmoid(-lower) + log_sigmoid(upper) + _log1mexp(softplus(steps) * scale, log_width)
+    )
+    first, last = log_sigmoid(distances[..., :1] * scale), log_sigmoid(-distances[..., -1:] * scale)
+    return torch.cat([first, middle, last], -1)
+
+
+def cutpoint_distances(logits: Tensor) -> Tensor:
+    """b_k - f, (..., K-1), of a first distance and K-2 steps, (..., K-1)."""
+    first, steps = logits[..., :1], logits[..., 1:]
+    sums = (wide(first) + wide(softplus(steps)).cumsum(-1)).to(logits.dtype)
+    return torch.cat([first, sums], -1)
+
+
+def curve_of_score_fit(logits: Tensor, ranks: Tensor) -> Tensor:
+    """What fits the curve of :func:`score_log_probabilities`, (...): of value 0.
+
+    The gradient is that of -log P(y), and reaches all logits but the score.
+    """
+    fit = clm_costs_of_rank(logits[..., 1:], ranks).sum(-1)
+    return fit - fit.detach()
+
+
+def curve_of_margin_fit(logits: Tensor, distances: Tensor, labels: Labels) -> Tensor:
+    """What fits the curve of :func:`margin_log_probabilities`, (...): of value 0.
+
+    `distances` (..., K-1) are those of the logits. The gradient is that of -log P(y), and reaches a
+    alone.
+    """
+    raw_scale = logits[..., -1]
+    if labels.ranks is None:
+        given = torch.cat([logits.detach()[..., :-1], raw_scale.unsqueeze(-1)], -1)
+        fit = -labels.expectation(margin_log_probabilities(given))
+        return fit - fit.detach()
+    with torch.no_grad():
+        slope = _slope_of_scale(logits, distances, labels.ranks.unsqueeze(-1))
+    return (raw_scale.detach() - raw_scale) * slope
+
+
+def _slope_of_scale(logits: Tensor, distances: Tensor, place: Tensor) -> Tensor:
+    """The derivative of log P(y = place) in the raw scale, (...), of places (..., 1)."""
+    num_steps, raw_scale = logits.shape[-1] - 2, logits[..., -1:]
+    scale = softplus(raw_scale)
+    has_lower, has_upper = place > 0, place <= num_steps
+    lower = distances.gather(-1, (place - 1).clamp_(min=0))
+    upper = distances.gather(-1, place.clamp(max=num_steps))
+    # of log_sigmoid(-a lower) and of log_sigmoid(a upper)
+    slope = upper * torch.sigmoid(-scale * upper) * has_upper
+    slope = slope - lower * torch.sigmoid(scale * lower) * has_lower
+    if num_steps:
+        # of log(1 - exp(-a width)): width / (exp(a width) - 1), which tends to 1 / a
+        scaled = softplus(logits.gather(-1, place.clamp(1, num_steps))) * scale
+        grown = torch.expm1(scaled.clamp(max=80))
+        between = torch.where(grown > 0, scaled / grown.clamp(min=_TINY), 1.0) / scale
+        slope = slope + between * (has_lower & has_upper)
+    return (slope * torch.sigmoid(raw_scale)).squeeze(-1)
+
+
+def _log1mexp(x: Tensor, log_x: Tensor) -> Tensor:
+    """log(1 - exp(-x)) for x > 0, also where x itself underflows."""
+    is_small = x < _SMALL
+    near = log_x - x / 2 + x.square() / 24
+    return torch.where(is_small, near, log1mexp(torch.where(is_small, 1.0, x)))
