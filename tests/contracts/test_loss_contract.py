@@ -475,8 +475,11 @@ def test_float16_logits_at_their_limit(case: Case) -> None:
     loss = batch.method.loss(logits, batch.ranks)
     loss.backward()
     assert torch.isfinite(loss)
-    # The gradient of the others truly exceeds what float16 can hold; their heads give float32.
-    if case.name not in ("regression", "clm", "unimodal", "margin"):
+    with torch.autocast("cpu", torch.bfloat16):
+        given = batch.method.head(3)(torch.ones(1, 3)).dtype
+    # A head that gives float32 in spite of autocast never meets them, and its gradient may truly
+    # exceed what float16 can hold.
+    if given != torch.float32:
         assert torch.isfinite(logits.grad).all()
 
 
