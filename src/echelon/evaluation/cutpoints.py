@@ -130,7 +130,7 @@ def tuned_kappa(
     >>> expected = generator.uniform(0, 3, size=500)
     >>> truth = (expected + generator.normal(size=500)).round().clip(0, 3)
     >>> [round(value, 2) for value in tuned_kappa(truth, expected, 4)]
-    [0.63, 0.58, 0.67]
+    [0.65, 0.6, 0.7]
     """
     ranks = as_vector("truth", truth)
     means = as_vector("expected_rank", expected_rank, length=len(ranks))
