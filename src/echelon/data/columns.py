@@ -27,6 +27,7 @@ from echelon.data.cells import (
     refuse_types,
 )
 from echelon.data.kinds.base import KINDS as ROW_KINDS
+from echelon.data.numerals import YEAR_FIRST, decide_writing, decimal_sign, read_written
 
 Kind = str  # of a column
 
@@ -44,11 +45,18 @@ class Column:
     """A column of a table, and what its cells are read as.
 
     `kind` is "number" (booleans too), "date" (a number of days), "category", "text" or "image".
+    `writing` is how its numbers or dates are written; see :mod:`echelon.data.numerals`. Dates of
+    models that were saved before there was such a thing have none, and are days alone.
     """
 
     name: str
     kind: Kind = "number"
     categories: tuple[str, ...] = ()
+    writing: str = ""
+
+
+WRITINGS = "echelon.writings"  # in the attributes of a frame: writings of columns that were settled
+DECIMAL = "echelon.decimal"  # there too: the decimal sign, where somebody has said it
 
 
 # ---- what is said about cells --------------------------------------------------------------------
@@ -77,11 +85,13 @@ class Remark:
 class Remarks:
     """What was done with cells that are not what their column is, to be said in one sentence.
 
-    `unread` is by the name and the kind of a column, `codes` by its name.
+    `unread` is by the name and the kind of a column, `codes` by its name; `left_out` has the reason
+    why a column is.
     """
 
     unread: dict[tuple[str, Kind], Remark] = field(default_factory=dict)
     codes: dict[str, Remark] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
 
     def add(self, other: "Remarks") -> None:
         """Take over what was said of other rows of the same table."""
@@ -91,6 +101,7 @@ class Remarks:
         for name, remark in other.codes.items():
             earlier = self.codes.get(name)
             self.codes[name] = remark if earlier is None else earlier.with_others(remark)
+        self.left_out |= other.left_out
 
     def sentence(self) -> str:
         """All of it."""
@@ -106,11 +117,12 @@ class Remarks:
             f"{', '.join(one.examples)}, so that all its cells are categories"
             for name, one in self.codes.items()
         ]
+        said += [f"column {name!r} is left out: it {why}" for name, why in self.left_out.items()]
         return "; ".join(said)
 
     def say(self) -> None:
         """Warn, or leave it to whoever gathers the remarks of several chunks."""
-        if not self.unread and not self.codes:
+        if not self.unread and not self.codes and not self.left_out:
             return
         gathering = _GATHERED.get()
         if gathering is None:
@@ -136,11 +148,14 @@ def gathered_remarks() -> Iterator[Remarks]:
 # ---- deciding ------------------------------------------------------------------------------------
 
 
-def decide_column(name: str, column: "pd.Series[Any]", remarks: Remarks) -> Column:
+def decide_column(
+    name: str, column: "pd.Series[Any]", remarks: Remarks, decimal: str | None = None
+) -> Column:
     """Whether a column of training rows holds numbers, dates or categories, and which.
 
     It holds numbers, or dates, where at least 90 % of the cells that are not missing are such;
     the others then count as missing. One code with a leading zero makes all of them categories.
+    `decimal` is the decimal sign of the table, which settles what could be read in two ways.
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
         occurring = column.cat.remove_unused_categories().cat.categories
@@ -149,7 +164,7 @@ def decide_column(name: str, column: "pd.Series[Any]", remarks: Remarks) -> Colu
         return Column(name, "category", known[:MAX_CATEGORIES])
     kind = _kind_of_dtype(column.dtype, name)
     if kind is not None:
-        return Column(name, kind)
+        return Column(name, kind, writing=YEAR_FIRST if kind == "date" else "")
     cells = _cells(column)
     counts = np.ones(len(cells), dtype=np.int64)
     if _all_texts(cells):
@@ -158,7 +173,9 @@ def decide_column(name: str, column: "pd.Series[Any]", remarks: Remarks) -> Colu
     codes = np.array([is_code(cell) for cell in cells], dtype=bool)
     candidates: tuple[Kind, ...] = () if codes.any() else ("number", "date")
     for kind in candidates:
-        values = _read_all(cells, kind)
+        writing, values = decide_writing(
+            cells, counts, kind, decimal, _read_all(cells, kind), _READERS[kind]
+        )
         wrong = np.array([value is None for value in values], dtype=bool)
         blank = np.array([value is not None and value != value for value in values], dtype=bool)
         if counts[wrong].sum() <= (1 - _MOST) * counts[~blank].sum():
@@ -166,7 +183,7 @@ def decide_column(name: str, column: "pd.Series[Any]", remarks: Remarks) -> Colu
             rest = wrong | odd
             if rest.any():
                 remarks.unread[name, kind] = Remark.of(cells[rest], int(counts[rest].sum()))
-            return Column(name, kind)
+            return Column(name, kind, writing=writing)
     names = pd.Series([name_of(cell) for cell in cells], dtype=object)
     by_frequency = (
         pd.Series(counts).groupby(names).sum().sort_values(ascending=False, kind="stable")
@@ -176,8 +193,10 @@ def decide_column(name: str, column: "pd.Series[Any]", remarks: Remarks) -> Colu
     return Column(name, "category", tuple(sorted(by_frequency.index[:MAX_CATEGORIES])))
 
 
-def _read_all(cells: NDArray[Any], kind: Kind) -> Any:
+def _read_all(cells: NDArray[Any], kind: Kind, writing: str = "") -> Any:
     """The value of each cell as a number or a date, None where it is none."""
+    if writing:
+        return read_written(cells, kind, writing, _READERS[kind])
     quick = numbers_of_texts(cells) if kind == "number" and _all_texts(cells) else None
     return quick if quick is not None else list(map(_READERS[kind], cells))
 
@@ -196,15 +215,19 @@ def settled(table: pd.DataFrame, *, apart: Sequence[str] = ()) -> pd.DataFrame:
     refuse_twins(table)
     remarks = Remarks()
     found: pd.DataFrame = table.copy(deep=False)
+    decimal = table.attrs.get(DECIMAL) or decimal_sign(table.drop(columns=[*apart]))
+    writings = {}
     for name in table:
         column = table[name]
         if name in apart or not _has_objects(column):
             continue
-        decided = decide_column(str(name), column, remarks)
+        decided = decide_column(str(name), column, remarks, decimal)
         if decided.kind in _READERS:
+            writings[str(name)] = decided.writing
             values = _values_of(column, decided, Remarks())
             found[name] = values if decided.kind == "number" else _moments(values)
     remarks.say()
+    found.attrs[WRITINGS] = {**table.attrs.get(WRITINGS, {}), **writings}
     return found
 
 
@@ -272,7 +295,7 @@ def _values_of(column: "pd.Series[Any]", known: Column, remarks: Remarks) -> NDA
             return _days_of_moments(column)
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     cells = _cells(column)
-    values = _read_all(cells, known.kind)
+    values = _read_all(cells, known.kind, known.writing)
     numbers = np.array(values, dtype=np.float64)  # None becomes NaN
     if isinstance(values, list) and None in values:
         wrong = [cell for cell, value in zip(cells, values, strict=True) if value is None]

@@ -5,7 +5,7 @@ kept in a `TableSchema`.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from echelon.data.calendar import calendar_numbers, part_names
 from echelon.data.columns import (
+    DECIMAL,
     KINDS,
     MAX_CATEGORIES,
     UNKNOWN,
+    WRITINGS,
     Column,
     Kind,
     Remarks,
@@ -32,7 +35,9 @@ from echelon.data.columns import (
     stack,
 )
 from echelon.data.kinds.base import CELL_KINDS, TABLE, cell_kind
+from echelon.data.identifiers import KEEP, identifier_reason
 from echelon.data.kinds.base import KINDS as ROW_KINDS
+from echelon.data.numerals import decimal_sign
 
 __all__ = [
     "KINDS", "MAX_CATEGORIES", "UNKNOWN", "Column", "RawTable", "TableSchema",
@@ -107,9 +112,20 @@ class TableSchema:
         return [column for column in self.columns if column.kind == kind]
 
     @property
-    def numeric(self) -> list[Column]:
+    def measured(self) -> list[Column]:
         """Columns whose cells become numbers: numbers, booleans and dates."""
         return [column for column in self.columns if column.kind in ("number", "date")]
+
+    @property
+    def numeric(self) -> list[Column]:
+        """The columns of numbers that rows have: :attr:`measured`, then the parts of dates."""
+        parts = [Column(name) for date in self.calendar for name in part_names(date.name)]
+        return [*self.measured, *parts]
+
+    @property
+    def calendar(self) -> list[Column]:
+        """Columns of dates that also give their year, month and weekday."""
+        return [column for column in self.columns if column.kind == "date" and column.writing]
 
     @property
     def categorical(self) -> list[Column]:
@@ -156,6 +172,7 @@ class TableSchema:
                 columns = tuple(Column(f"x{i}") for i in range(array.shape[1]))
                 return cls(columns, named=False)
             table = frame_of(array)
+            table.attrs[KEEP] = True  # whoever made an array has chosen its columns
             return cls(_decide_all(table, asked), named=False)
         refuse_twins(table)
         if table.shape[1] == 0:
@@ -203,8 +220,13 @@ class TableSchema:
         else:
             table = table.set_axis(names, axis=1)
         rows, remarks = len(table), Remarks()
+        known = self.measured
+        if decimal := table.attrs.get(DECIMAL):  # of this table, whatever the training rows had
+            known = [replace(c, writing=decimal) if c.kind == "number" else c for c in known]
+        numbers = {c.name: numbers_of(table[c.name], c, remarks) for c in known}
+        parts = [part for date in self.calendar for part in calendar_numbers(numbers[date.name])]
         read = RawTable(
-            stack([numbers_of(table[c.name], c, remarks) for c in self.numeric], rows, np.float64),
+            stack([*numbers.values(), *parts], rows, np.float64),
             stack([codes_of(table[c.name], c) for c in self.categorical], rows, np.int64),
             {
                 kind: cell_kind(kind).read(table[self.of_kind(kind)[0].name])
@@ -224,11 +246,23 @@ def _decide_all(table: pd.DataFrame, asked: dict[str, Kind]) -> tuple[Column, ..
                 f"there is no {kind} column {name!r}; the columns are: {', '.join(names)}"
             )
     remarks = Remarks()
-    columns = tuple(
-        Column(name, asked[name])
-        if name in asked
-        else decide_column(name, table.iloc[:, i].rename(name), remarks)
-        for i, name in enumerate(names)
-    )
+    decimal = table.attrs.get(DECIMAL) or decimal_sign(table)
+    writings = table.attrs.get(WRITINGS, {})
+    keeps = table.attrs.get(KEEP, False)
+    columns = []
+    for i, name in enumerate(names):
+        column = table.iloc[:, i].rename(name)
+        if name in asked:
+            columns.append(Column(name, asked[name]))
+        elif not keeps and (reason := identifier_reason(name, column)):
+            remarks.left_out[name] = reason
+        else:
+            decided = decide_column(name, column, remarks, decimal)
+            if decided.kind in ("number", "date"):
+                decided = replace(decided, writing=writings.get(name, decided.writing))
+            columns.append(decided)
+    if not columns:  # nothing else to learn from
+        remarks.left_out.clear()
+        columns = [decide_column(name, table[name], remarks, decimal) for name in table]
     remarks.say()
-    return columns
+    return tuple(columns)

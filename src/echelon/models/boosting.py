@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from echelon.curve import RankCurve
+from echelon.data.calendar import part_names
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows
 from echelon.data.tables import RawTable, TableSchema
@@ -206,6 +207,8 @@ class OrdinalBoosting(CurveClassifier):
         check_is_fitted(self, "labels_")
         names = [column.name for column in (*self.schema_.numeric, *self.schema_.categorical)]
         by_name = dict(zip(names, self.trees_.importance.tolist(), strict=True))
+        for date in self.schema_.calendar:
+            by_name[date.name] += sum(by_name[part] for part in part_names(date.name))
         return np.array([by_name[column.name] for column in self.schema_.columns])
 
     def outcome(self) -> dict[str, Any]:

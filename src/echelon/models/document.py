@@ -19,6 +19,7 @@ from echelon._version import __version__
 from echelon.curve import CalibrationMap
 from echelon.data.columns import KINDS, Column
 from echelon.data.labels import Labels
+from echelon.data.numerals import WRITINGS
 from echelon.data.tables import TableSchema
 from echelon.evaluation.conformal import ConformalRows
 from echelon.storage.bundle import write_bundle
@@ -67,7 +68,9 @@ def write_model(model: Any, path: str | Path) -> None:
         "class_kind": model.labels_.classes.dtype.kind,
         "schema": {
             "named": model.schema_.named,
-            "columns": [[c.name, c.kind, c.categories] for c in model.schema_.columns],
+            "columns": [
+                [c.name, c.kind, c.categories, c.writing] for c in model.schema_.columns
+            ],
         },
         "rows": model.num_rows_,
         "columns": model.columns_,
@@ -181,8 +184,10 @@ def _read_schema(described: Mapping[str, Any]) -> TableSchema:
             typed(name, str, "name of a column"),
             _checked_kind(kind),
             tuple(typed(one, str, "category") for one in typed(categories, list, "categories")),
+            _checked_writing(kind, *writing),
         )
-        for name, kind, categories in typed(described["columns"], list, "columns")
+        # files of earlier versions do not say how cells are written
+        for name, kind, categories, *writing in typed(described["columns"], list, "columns")
     )
     if not columns or len({column.name for column in columns}) != len(columns):
         raise ValueError("its columns must have names of their own")
@@ -236,6 +241,13 @@ def _checked_kind(kind: Any) -> Any:
     if kind not in KINDS:
         raise ValueError(f"a column must be of a kind in {', '.join(KINDS)}; got {kind!r}")
     return kind
+
+
+def _checked_writing(kind: str, writing: Any = "") -> str:
+    known = WRITINGS.get(kind, ("",))
+    if writing not in known:
+        raise ValueError(f"a {kind} must be written in a way of {known}; got {writing!r}")
+    return str(writing)
 
 
 def _checked_conformal(arrays: dict[str, Any], num_classes: int) -> ConformalRows:

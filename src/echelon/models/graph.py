@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from echelon.data.calendar import calendar_parts
 from echelon.data.kinds.base import TABLE, Encoding
 from echelon.data.tables import TableSchema
 
@@ -69,6 +70,37 @@ def _rename(graph: Any, prefix: str) -> None:
     for values in (graph.input, graph.output, graph.initializer, graph.value_info):
         for value in values:
             value.name = prefix + value.name
+
+
+class _Expression:
+    """A node of a graph that can be reckoned with as with a number, in float64."""
+
+    def __init__(self, graph: "Graph", name: str) -> None:
+        self.graph, self.name = graph, name
+
+    def _with(self, operator: str, other: Any) -> "_Expression":
+        right = (
+            other.name
+            if isinstance(other, _Expression)
+            else self.graph.constant(np.float64(other))
+        )
+        return _Expression(self.graph, self.graph.node(operator, self.name, right))
+
+    def __add__(self, other: Any) -> "_Expression":
+        return self._with("Add", other)
+
+    def __sub__(self, other: Any) -> "_Expression":
+        return self._with("Sub", other)
+
+    def __mul__(self, other: Any) -> "_Expression":
+        return self._with("Mul", other)
+
+    def __truediv__(self, other: Any) -> "_Expression":
+        return self._with("Div", other)
+
+    def floor(self) -> "_Expression":
+        """The whole number below."""
+        return _Expression(self.graph, self.graph.node("Floor", self.name))
 
 
 class Graph:
@@ -134,7 +166,10 @@ class Graph:
     @cached_property
     def numbers(self) -> str:
         """Numbers and days, (rows, p), in float64, in the order of `schema.numeric`."""
-        names = [column.name for column in self.schema.numeric]
+        names = [column.name for column in self.schema.measured]
+        for date in self.schema.calendar:
+            days = _Expression(self, date.name)
+            names += [part.name for part in calendar_parts(days, _Expression.floor)]
         return self._stacked(names, np.float64, lambda: self.codes)
 
     @cached_property

@@ -113,7 +113,7 @@ def _made_up_rows(model: Any) -> pd.DataFrame:
     generator = np.random.default_rng(0)
     summaries = {summary["name"]: summary for summary in model.columns_}
     frame = pd.DataFrame(index=range(_CHECK_ROWS))
-    for column in model.schema_.numeric:
+    for column in model.schema_.measured:
         quantiles = summaries[column.name]["quantiles"] or [0.0]
         place = generator.uniform(-0.1, 1.1, _CHECK_ROWS) * (len(quantiles) - 1)
         values = np.interp(place, np.arange(len(quantiles)), quantiles)

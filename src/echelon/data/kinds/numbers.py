@@ -116,7 +116,8 @@ class TableEncoder(nn.Module):
         """Decide on the training rows what numbers become."""
         numbers = table.numbers
         missing = np.isnan(numbers)
-        indicators = [i for i in range(numbers.shape[1]) if 0 < missing[:, i].sum() < len(table)]
+        measured = len(schema.measured)  # the parts of a date are missing where it is
+        indicators = [i for i in range(measured) if 0 < missing[:, i].sum() < len(table)]
         summaries, kept = [], []
         for i in range(numbers.shape[1]):
             present = numbers[~missing[:, i], i].astype(np.float64)
