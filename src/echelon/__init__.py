@@ -17,6 +17,7 @@ from echelon._version import __version__
 if TYPE_CHECKING:
     from echelon import data, evaluation, functional, heads
     from echelon.curve import RankCurve
+    from echelon.data.labels import as_ranks
     from echelon.methods import METHODS, Method, method
     from echelon.models.blend import AutoOrdinal, OrdinalBlend
     from echelon.models.boosting import OrdinalBoosting
@@ -41,6 +42,7 @@ __all__ = [
     "OrdinalReduction",
     "RankCurve",
     "__version__",
+    "as_ranks",
     "convert",
     "cross_val_curve",
     "data",
@@ -65,6 +67,7 @@ _PLACES = {
     "OrdinalModel": "echelon.networks.conversion",
     "OrdinalReduction": "echelon.models.reduction",
     "RankCurve": "echelon.curve",
+    "as_ranks": "echelon.data.labels",
     "convert": "echelon.networks.conversion",
     "cross_val_curve": "echelon.models.cross_validation",
     "load": "echelon.models.loading",

@@ -17,6 +17,7 @@ _EXTRAS = {
     "onnx": "onnx",
     "onnxruntime": "onnx",
     "onnxscript": "onnx",
+    "openpyxl": "excel",
     "pyarrow": "parquet",
     "ray": "ray",
     "timm": "vision",

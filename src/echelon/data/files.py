@@ -1,54 +1,69 @@
-"""Tables in files: CSV, Parquet, and folders of images.
+"""Tables in files: text with separators, JSON lines, Parquet, Feather, Excel, folders of images.
 
-Invariant: a CSV file is read as it stands, every cell a string, and a row has as many cells as the
+Invariant: a text file is read as it stands, every cell a string, and a row has as many cells as the
 header has names. What the cells mean is decided elsewhere (:mod:`echelon.data.cells`), by the
 schema of a model, so it does not depend on the other rows of a file or of a part of it.
 """
 
-import bz2
+import atexit
 import csv
 import gc
-import gzip
-import lzma
+import glob
+import json
+import os
 import re
+import shutil
+import sys
+import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from echelon.data.columns import settled
+from echelon.data.columns import DECIMAL, settled
+from echelon.data.formats import SEPARATORS, UNREADABLE, Look, Reading, look_at, opened_text
 from echelon.extras import require
 
 CHUNK_ROWS = 100_000
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
+STANDARD_INPUT = "-"
 
-_ROWS_AT_ONCE = 20_000  # of a CSV file, as lists
+_ROWS_AT_ONCE = 20_000  # of a text file, as lists
 _LONGEST_CELL = 2**31 - 1  # characters, where the csv module by itself stops at 2**17
-_OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_FOUND = Reading()  # nothing said: all is found by looking
+_PATTERN = re.compile(r"[*?\[]")
+
+Paths = str | Path | Sequence[str | Path]
 
 
-def read_table(path: str | Path) -> pd.DataFrame:
-    """A CSV or Parquet file, or a folder of images, as a frame with at least one row.
+def read_table(path: Paths, reading: Reading = _FOUND) -> pd.DataFrame:
+    """One or several files, or a folder, as a frame with at least one row.
 
     Parameters
     ----------
-    path : str or Path
-        ``.parquet`` and ``.pq`` are read as Parquet (extra `parquet`), with the types that it has;
-        other files as CSV, every cell a string: ``"007"`` and ``""`` are cells. A folder gives the
-        columns `image`, the path inside it, and `class`: the folder that it is in.
+    path : str, Path or sequence of them
+        What a file is, is found by looking at it (:mod:`echelon.data.formats`). Parquet and Feather
+        (extra `parquet`) and Excel (extra `excel`, the first sheet that is not empty) bring their
+        types; text with separators has strings in every cell: ``"007"`` and ``""`` are cells. Of
+        several files, or of a folder of Parquet files, the rows follow each other; they must have
+        the same columns. A folder of images gives the columns `image`, the path inside it, and
+        `class`: the folder that it is in. ``"-"`` is the standard input.
+    reading : Reading
+        Separator, decimal sign and encoding, where they are not to be found by looking.
     """
-    frame = pd.concat(list(read_chunks(path, CHUNK_ROWS, compact=True)))
+    frame = pd.concat(list(read_chunks(path, CHUNK_ROWS, compact=True, reading=reading)))
     if len(frame) == 0:
-        raise ValueError(f"{path} has {_heading(Path(path))} but no rows")
-    return frame
+        first = expand_paths(path)[0]
+        raise ValueError(f"{shown(first)} has {_heading(first)} but no rows")
+    return _with_decimal(frame, reading)
 
 
-def typed_table(path: str | Path, *, apart: Sequence[str] = ()) -> pd.DataFrame:
+def typed_table(path: Paths, *, apart: Sequence[str] = ()) -> pd.DataFrame:
     """What :func:`read_table` gives, with numbers and dates in the columns that hold such.
 
     The columns that are set `apart` stay as they are; see :func:`echelon.data.columns.settled`.
@@ -57,85 +72,176 @@ def typed_table(path: str | Path, *, apart: Sequence[str] = ()) -> pd.DataFrame:
 
 
 def read_chunks(
-    path: str | Path, rows: int = CHUNK_ROWS, *, compact: bool = False
+    path: Paths, rows: int = CHUNK_ROWS, *, compact: bool = False, reading: Reading = _FOUND
 ) -> Iterator[pd.DataFrame]:
-    """The rows of a file as frames of at most so many rows; a file without rows gives an empty one.
+    """The rows of files as frames of at most so many rows; a file without rows gives an empty one.
 
     Parameters
     ----------
-    path : str or Path
+    path
         As for :func:`read_table`.
     rows : int
     compact : bool
-        Pack the strings of a CSV file, which takes a little time and a third of the memory.
+        Pack the strings of a text file, which takes a little time and a third of the memory.
+    reading : Reading
     """
-    path = Path(path)
+    names: list[str] | None = None
+    for one in expand_paths(path):
+        for chunk in _chunks_of(one, rows, compact, reading):
+            if names is None:
+                names = [*chunk.columns]
+            if [*chunk.columns] != names:
+                chunk = _in_order(chunk, names, one)
+            yield _with_decimal(chunk, reading)
+
+
+def _with_decimal(frame: pd.DataFrame, reading: Reading) -> pd.DataFrame:
+    if reading.decimal is not None:
+        frame.attrs[DECIMAL] = reading.decimal
+    return frame
+
+
+def _in_order(chunk: pd.DataFrame, names: list[str], path: Path) -> pd.DataFrame:
+    lacking = [name for name in names if name not in chunk.columns]
+    more = [name for name in chunk.columns if name not in names]
+    if lacking or more:
+        what = f"lacks the column {lacking[0]!r}" if lacking else f"also has {more[0]!r}"
+        raise ValueError(
+            f"files that are read together must have the same columns, and {shown(path)} {what}"
+        )
+    return chunk[names]
+
+
+def _chunks_of(path: Path, rows: int, compact: bool, reading: Reading) -> Iterator[pd.DataFrame]:
     if path.is_dir():
-        yield _read_folder(path)
+        parts = parquet_parts(path)
+        if parts:
+            yield from _dataset_chunks(path, parts, rows)
+        else:
+            yield _read_folder(path)
         return
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
-    if is_parquet(path):
-        yield from _parquet_chunks(path, rows)
-    else:
-        yield from _csv_chunks(path, rows, compact)
+    try:
+        look = look_at(path, reading)
+        if look.format == "Parquet":
+            yield from _parquet_chunks(path, rows)
+        elif look.format == "Feather":
+            yield from _feather_chunks(path, rows)
+        elif look.format == "Excel":
+            yield from _excel_chunks(path, rows)
+        elif look.format == "JSON":
+            yield from _json_chunks(path, look, rows)
+        else:
+            yield from _text_chunks(path, look, rows, compact)
+    except (csv.Error, *UNREADABLE) as error:
+        raise ValueError(
+            f"{shown(path)} is not a readable CSV file: {error}{_advice(error, reading)}"
+        ) from None
 
 
-def is_parquet(path: Path) -> bool:
-    """Whether a file's name says that it is Parquet."""
-    return path.suffix.lower() in (".parquet", ".pq")
+def _advice(error: BaseException, reading: Reading) -> str:
+    if isinstance(error, UnicodeError) and reading.encoding is not None:
+        return f"; leave out --encoding {reading.encoding}, or name another, such as cp1252"
+    return ""
 
 
 def _heading(path: Path) -> str:
-    return "columns" if is_parquet(path) else "a header"
+    return "a header" if path.is_file() and look_at(path).format == "CSV" else "columns"
 
 
-# ---- CSV -----------------------------------------------------------------------------------------
+# ---- which files ---------------------------------------------------------------------------------
+
+_STANDARD_INPUT: list[Path] = []  # where it was put, as it can be read only once
 
 
-def _csv_chunks(path: Path, rows: int, compact: bool) -> Iterator[pd.DataFrame]:
-    try:
-        with _opened(path) as stream:
-            records = filter(None, csv.reader(stream, strict=True))  # without blank lines
-            names = _header(path, next(records, None))
-            start = 0
-            while True:
-                chunk = _columns(path, records, names, start, rows)
-                start += len(chunk[0])
-                if start and not len(chunk[0]):
-                    return
-                yield pd.DataFrame(
-                    {
-                        name: pd.Series(cells, dtype="str" if compact else object)
-                        for name, cells in zip(names, chunk, strict=True)
-                    }
-                )
-                if len(chunk[0]) < rows:
-                    return
-    except (csv.Error, UnicodeError, EOFError, OSError, lzma.LZMAError) as error:
-        if isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile):
-            raise
-        raise ValueError(f"{path} is not a readable CSV file: {error}") from None
+def expand_paths(path: Paths) -> list[Path]:
+    """The files that are meant: patterns as what they match, in order, - as what was put in.
+
+    Examples
+    --------
+    >>> expand_paths("a.csv")
+    [PosixPath('a.csv')]
+    """
+    given = [path] if isinstance(path, (str, Path)) else list(path)
+    found = []
+    for one in map(str, given):
+        if one == STANDARD_INPUT:
+            found.append(_standard_input())
+        elif _PATTERN.search(one) and not os.path.lexists(one):
+            matches = sorted(glob.glob(one, recursive=True))
+            if not matches:
+                raise ValueError(f"no file matches {one}")
+            found += map(Path, matches)
+        else:
+            found.append(Path(one))
+    if not found:
+        raise ValueError("no file is named")
+    return found
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[IO[str]]:
+def shown(path: Path) -> str:
+    """A path as messages name it."""
+    return "the standard input" if path in _STANDARD_INPUT else str(path)
+
+
+def _standard_input() -> Path:
+    """What stands in the standard input, as a file: it is looked at before it is read."""
+    if not _STANDARD_INPUT:
+        folder = tempfile.mkdtemp(prefix="echelon-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        place = Path(folder) / "standard-input"
+        with place.open("wb") as stream:
+            shutil.copyfileobj(sys.stdin.buffer, stream)
+        _STANDARD_INPUT.append(place)
+    return _STANDARD_INPUT[0]
+
+
+def parquet_parts(folder: Path) -> list[Path]:
+    """The Parquet files of a folder and those inside it; none where it is a folder of images."""
+    found = [*folder.rglob("*.parquet"), *folder.rglob("*.pq")]
+    return sorted(
+        one
+        for one in found
+        if not any(part.startswith((".", "_")) for part in one.relative_to(folder).parts)
+    )
+
+
+# ---- text with separators ------------------------------------------------------------------------
+
+
+def _text_chunks(path: Path, look: Look, rows: int, compact: bool) -> Iterator[pd.DataFrame]:
     csv.field_size_limit(_LONGEST_CELL)
-    opener = _OPENERS.get(path.suffix.lower(), open)
-    with opener(path, "rt", newline="", encoding="utf-8-sig") as stream:
-        yield cast(IO[str], stream)
+    with opened_text(path, look) as stream:
+        # without blank lines
+        records = filter(None, csv.reader(stream, delimiter=look.sep, strict=True))
+        names = _header(path, next(records, None), look)
+        start = 0
+        while True:
+            chunk = _columns(path, look, records, names, start, rows)
+            start += len(chunk[0])
+            if start and not len(chunk[0]):
+                return
+            yield pd.DataFrame(
+                {
+                    name: pd.Series(cells, dtype="str" if compact else object)
+                    for name, cells in zip(names, chunk, strict=True)
+                }
+            )
+            if len(chunk[0]) < rows:
+                return
 
 
-def _header(path: Path, found: list[str] | None) -> list[str]:
+def _header(path: Path, found: list[str] | None, look: Look = Look("CSV")) -> list[str]:  # noqa: B008
     if found is None:
-        raise ValueError(f"{path} is empty; a header and at least one row are needed")
+        raise ValueError(f"{shown(path)} is empty; a header and at least one row are needed")
     names = [name if name.strip() else f"Unnamed: {i}" for i, name in enumerate(found)]
     twice = _first_twin(names)
     if twice is not None:
         places = [str(i + 1) for i, name in enumerate(names) if name == twice]
         raise ValueError(
-            f"{path}, line {_line_of(path, 0)}: every column needs a name of its own, and "
-            f"{twice!r} is the name of the columns {' and '.join(places)}; rename or remove one"
+            f"{shown(path)}, line {line_of(path, look, 0)}: every column needs a name of its own, "
+            f"and {twice!r} is the name of the columns {' and '.join(places)}; rename or remove one"
         )
     return names
 
@@ -147,7 +253,7 @@ def _first_twin(names: Sequence[str]) -> str | None:
 
 
 def _columns(
-    path: Path, records: Iterator[list[str]], names: list[str], start: int, rows: int
+    path: Path, look: Look, records: Iterator[list[str]], names: list[str], start: int, rows: int
 ) -> list["np.ndarray[Any, Any]"]:
     """The cells of the next rows, a vector of strings for each column."""
     parts: list[list[Any]] = [[] for _ in names]
@@ -158,7 +264,7 @@ def _columns(
             if not some:
                 break
             if set(map(len, some)) != {len(names)}:
-                _refuse_ragged(path, some, names, start + taken)
+                _refuse_ragged(path, look, some, names, start + taken)
             for part, cells in zip(parts, zip(*some, strict=True), strict=True):
                 part.append(np.array(cells, dtype=object))
             taken += len(some)
@@ -177,31 +283,107 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _refuse_ragged(path: Path, some: list[list[str]], names: list[str], start: int) -> None:
+def _refuse_ragged(
+    path: Path, look: Look, some: list[list[str]], names: list[str], start: int
+) -> None:
     place = next(i for i, record in enumerate(some) if len(record) != len(names))
     fields = len(some[place])
+    between = SEPARATORS.get(look.sep, repr(look.sep))
+    sign = "comma" if look.sep == "," else between.rstrip("s")
     raise ValueError(
-        f"{path} is not a readable CSV file: every row needs as many fields as the header has "
-        f"names, {len(names)}, and line {_line_of(path, start + place + 1)} has {fields}; put "
-        f"quotes around cells that hold a comma, and name every column in the header"
+        f"{shown(path)} is not a readable CSV file: every row needs as many fields as the header "
+        f"has names, {len(names)}, and line {line_of(path, look, start + place + 1)} has {fields}; "
+        f"put quotes around cells that hold a {sign}, and name every column in the header, or say "
+        f"with --sep what stands between cells: it was read with {between}"
     )
 
 
-def _line_of(path: Path, number: int) -> int:
-    """The line in which a record begins; the header is record 0."""
-    with _opened(path) as stream:
-        reader = csv.reader(stream, strict=True)
-        line = 1
+def line_of(path: Path, look: Look, number: int) -> int:
+    """The line in which a record of a text file begins; the header is record 0."""
+    return lines_of(path, look, [number])[0]
+
+
+def lines_of(path: Path, look: Look, numbers: Sequence[int]) -> list[int]:
+    """The lines in which records of a text file begin; the header is record 0."""
+    wanted, found = set(numbers), {}
+    with opened_text(path, look) as stream:
+        reader = csv.reader(stream, delimiter=look.sep, strict=True)
+        line, number = 1 + look.skipped, 0
         for record in reader:
             if record:
-                if number == 0:
-                    break
-                number -= 1
-            line = reader.line_num + 1
-    return line
+                if number in wanted:
+                    found[number] = line
+                    if len(found) == len(wanted):
+                        break
+                number += 1
+            line = reader.line_num + 1 + look.skipped
+    return [found[number] for number in numbers]
 
 
-# ---- Parquet -------------------------------------------------------------------------------------
+# ---- JSON ----------------------------------------------------------------------------------------
+
+
+def _json_chunks(path: Path, look: Look, rows: int) -> Iterator[pd.DataFrame]:
+    """An object for each row: one a line, or all in one list."""
+    with opened_text(path, look) as stream:
+        start = stream.read(1)
+        while start.isspace():
+            start = stream.read(1)
+    with opened_text(path, look) as stream:
+        if start == "[":
+            records = iter(_whole_list(path, stream.read()))
+        else:
+            records = _json_lines(path, stream)
+        names: dict[str, None] = {}
+        taken = 0
+        while True:
+            some = list(islice(records, rows))
+            if not some and taken:
+                return
+            names |= dict.fromkeys(key for record in some for key in record)
+            if not names:
+                raise ValueError(f"{shown(path)} is empty; at least one row is needed")
+            yield pd.DataFrame(
+                {
+                    name: pd.Series([record.get(name) for record in some], dtype=object)
+                    for name in names
+                }
+            )
+            taken += len(some)
+            if len(some) < rows:
+                return
+
+
+def _whole_list(path: Path, text: str) -> list[dict[str, Any]]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{shown(path)} is not a readable JSON file: {error}") from None
+    if not all(isinstance(record, dict) for record in found):
+        raise ValueError(
+            f"{shown(path)} is not a table: a JSON file must hold an object for each row, as in "
+            f'{{"size": 1.5, "colour": "red"}}'
+        )
+    return list(found)
+
+
+def _json_lines(path: Path, stream: Iterable[str]) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(stream, 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise ValueError(
+                f"{shown(path)} is not a readable file of JSON lines, an object for each row: line "
+                f"{number}: {error}"
+            ) from None
+        if not isinstance(record, dict):
+            raise ValueError(f"{shown(path)}, line {number}: a row must be an object, {{...}}")
+        yield record
+
+
+# ---- Parquet and Feather -------------------------------------------------------------------------
 
 
 def _parquet_chunks(path: Path, rows: int) -> Iterator[pd.DataFrame]:
@@ -210,20 +392,122 @@ def _parquet_chunks(path: Path, rows: int) -> Iterator[pd.DataFrame]:
 
     try:
         with pyarrow.parquet.ParquetFile(path) as opened:
-            names = opened.schema_arrow.names
-            twice = _first_twin(names)
-            if twice is not None:
-                raise ValueError(
-                    f"every column needs a name of its own, and several are named {twice!r}; "
-                    f"rename or remove one"
-                )
+            _refuse_twins(opened.schema_arrow.names)
             if opened.metadata.num_rows == 0:
                 yield opened.schema_arrow.empty_table().to_pandas()
             for batch in opened.iter_batches(rows):
-                # whole numbers beside missing ones stay such, as long ones would lose digits
-                yield batch.to_pandas(integer_object_nulls=True)
+                yield _frame(batch)
     except (ValueError, TypeError, NotImplementedError, OSError, pyarrow.ArrowException) as error:
-        raise ValueError(f"{path} is not a readable Parquet file: {error}") from None
+        raise ValueError(f"{shown(path)} is not a readable Parquet file: {error}") from None
+
+
+def _dataset_chunks(folder: Path, parts: list[Path], rows: int) -> Iterator[pd.DataFrame]:
+    """The files of a folder, with a column for each folder inside it that says NAME=VALUE."""
+    require("pyarrow", "Parquet files")
+    import pyarrow.dataset
+
+    try:
+        opened = pyarrow.dataset.dataset(
+            [str(part) for part in parts],
+            format="parquet",
+            partitioning="hive",
+            partition_base_dir=str(folder),
+        )
+        _refuse_twins(opened.schema.names)
+        empty = True
+        for batch in opened.to_batches(batch_size=rows):
+            if batch.num_rows:
+                empty = False
+                yield _frame(batch)
+        if empty:
+            yield opened.schema.empty_table().to_pandas()
+    except (ValueError, TypeError, NotImplementedError, OSError, pyarrow.ArrowException) as error:
+        raise ValueError(f"{folder} is not a readable folder of Parquet files: {error}") from None
+
+
+def _feather_chunks(path: Path, rows: int) -> Iterator[pd.DataFrame]:
+    require("pyarrow", "Feather files")
+    import pyarrow.ipc
+
+    try:
+        with pyarrow.memory_map(str(path)) as source, pyarrow.ipc.open_file(source) as opened:
+            _refuse_twins(opened.schema.names)
+            empty = True
+            for i in range(opened.num_record_batches):
+                batch = opened.get_batch(i)
+                for start in range(0, batch.num_rows, rows):
+                    empty = False
+                    yield _frame(batch.slice(start, rows))
+            if empty:
+                yield opened.schema.empty_table().to_pandas()
+    except (ValueError, TypeError, NotImplementedError, OSError, pyarrow.ArrowException) as error:
+        raise ValueError(f"{shown(path)} is not a readable Feather file: {error}") from None
+
+
+def _frame(batch: Any) -> pd.DataFrame:
+    # whole numbers beside missing ones stay such, as long ones would lose digits
+    frame: pd.DataFrame = batch.to_pandas(integer_object_nulls=True)
+    return frame
+
+
+def _refuse_twins(names: Sequence[str]) -> None:
+    twice = _first_twin(names)
+    if twice is not None:
+        raise ValueError(
+            f"every column needs a name of its own, and several are named {twice!r}; rename or "
+            f"remove one"
+        )
+
+
+# ---- Excel ---------------------------------------------------------------------------------------
+
+
+def _excel_chunks(path: Path, rows: int) -> Iterator[pd.DataFrame]:
+    """The first sheet that is not empty: its first row that is not empty has the names."""
+    openpyxl = require("openpyxl", "Excel files")
+    try:
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
+    except Exception as error:  # as many kinds as there are parts of such a file
+        raise ValueError(f"{shown(path)} is not a readable Excel file: {error}") from None
+    try:
+        for sheet in book.worksheets:
+            lines = (line for line in sheet.iter_rows(values_only=True) if _is_filled(line))
+            found = next(lines, None)
+            if found is not None:
+                break
+        else:
+            raise ValueError(f"{shown(path)} is empty; a header and at least one row are needed")
+        width = max(i + 1 for i, cell in enumerate(found) if cell is not None)
+        names = [
+            f"Unnamed: {i}" if cell is None or not str(cell).strip() else str(cell)
+            for i, cell in enumerate(found[:width])
+        ]
+        try:
+            _refuse_twins(names)
+        except ValueError as error:
+            raise ValueError(f"{shown(path)}: {error}") from None
+        taken = 0
+        while True:
+            some = list(islice(lines, rows))
+            if not some and taken:
+                return
+            filled = [(*line[:width], *(None,) * (width - len(line))) for line in some]
+            columns = zip(*filled, strict=True) if filled else [()] * width
+            yield pd.DataFrame(
+                {
+                    name: pd.Series(cells, dtype=object).infer_objects()
+                    for name, cells in zip(names, columns, strict=True)
+                }
+            )
+            taken += len(some)
+            if len(some) < rows:
+                return
+    finally:
+        book.close()
+
+
+def _is_filled(line: tuple[Any, ...]) -> bool:
+    return any(cell is not None and cell != "" for cell in line)
 
 
 # ---- folders of images ---------------------------------------------------------------------------
@@ -239,7 +523,7 @@ def _read_folder(folder: Path) -> pd.DataFrame:
     if not names:
         raise ValueError(
             f"the folder {folder} holds no images; their names must end in one of "
-            f"{', '.join(IMAGE_SUFFIXES)}"
+            f"{', '.join(IMAGE_SUFFIXES)}. A folder of a table holds Parquet files, .parquet"
         )
     frame: pd.DataFrame = pd.DataFrame({IMAGE.name: [one.as_posix() for one in names]})
     classes = [one.parent.as_posix() for one in names]

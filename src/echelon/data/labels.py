@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
 from echelon.data.cells import MISSING_NAMES, is_code, is_missing, number_of
+from echelon.data.matching import matched, meant_classes
 
 _SHOWN = 8
 
@@ -67,8 +68,8 @@ class Labels:
         if values.dtype.kind not in "biuf":
             found = pd.unique(pd.Series(values)).tolist()
             raise ValueError(
-                f"labels are strings, whose order is not known: say it with classes=[...] "
-                f"(--classes on the command line), the lowest first; found {_listed(found)}"
+                f"labels are strings, whose order is not known: say it with classes=[...], the "
+                f"lowest first; found {_listed(found)}"
             )
         found = np.unique(values)
         if found.dtype.kind == "f":
@@ -89,9 +90,29 @@ class Labels:
         return np.asarray(ranks, dtype=np.int64)
 
     def _unknown(self, label: Any, rows: int) -> ValueError:
+        classes = self.classes.tolist()
+        if self._is_encoded(label):
+            return ValueError(
+                f"y holds whole numbers, such as {label!r}, and the classes are strings, "
+                f"{_listed(classes)}: something has encoded the labels by letter before they came "
+                f"here, as VotingClassifier, StackingClassifier and cross_val_predict do; give "
+                f"them echelon.as_ranks(y, classes), and leave out classes here"
+            )
+        meant = meant_classes([label], classes).get(label)
+        hint = f" (did you mean {meant!r}?)" if meant is not None else ""
         return ValueError(
-            f"label {label!r} in y is not in classes {_listed(self.classes.tolist())}; add it to "
+            f"label {label!r} in y is not in classes {_listed(classes)}{hint}; add it to "
             f"the classes or remove those {rows} rows"
+        )
+
+    def _is_encoded(self, label: Any) -> bool:
+        """Whether a label is a number in the place of a string, as an encoder puts it there."""
+        text = str(label)
+        return (
+            self.classes.dtype.kind == "O"
+            and not isinstance(label, str)
+            and text.isdigit()
+            and int(text) < self.num_classes
         )
 
     def read_cells(self, column: "pd.Series[Any]") -> "pd.Series[Any]":
@@ -109,6 +130,8 @@ class Labels:
             return column
         kind = "string" if self.classes.dtype.kind == "O" else _KINDS[self.classes.dtype.kind]
         given = set(map(str, self.classes.tolist()))
+        if kind == "string":
+            column = matched(column, self.classes.tolist())
         cells = [_label(cell, kind, given) for cell in column]
         wrong = [cell for cell in cells if isinstance(cell, str)]
         if wrong and kind != "string":
@@ -122,13 +145,35 @@ class Labels:
         return labels
 
 
+def as_ranks(y: Any, classes: Sequence[Any]) -> NDArray[np.int64]:
+    """Labels as ranks 0 to K-1, (n,), which nothing can sort into another order.
+
+    Give these to what sorts labels by letter: `VotingClassifier`, `StackingClassifier`,
+    ``cross_val_predict(method="predict_proba")`` and the scorer ``neg_log_loss`` of scikit-learn.
+    Ranks sort as what they are. ``numpy.asarray(classes)[ranks]`` gives the labels back.
+
+    Parameters
+    ----------
+    y : array-like, shape (n,)
+    classes : sequence
+        All labels, the lowest first.
+
+    Examples
+    --------
+    >>> as_ranks(["mid", "low", "high"], ["low", "mid", "high"])
+    array([1, 0, 2])
+    """
+    return Labels.of(y, classes).to_ranks(y)
+
+
 def typed_labels(
     column: "pd.Series[Any]", classes: Sequence[str] | None = None
 ) -> "tuple[pd.Series[Any], list[Any] | None]":
     """The labels of a column of a file, and the classes that were named for it, in one type.
 
     Cells that are strings are whole numbers, numbers, booleans or strings if all of them are; codes
-    with leading zeros are strings. Whatever is named among the classes is a label, also ``"NA"``.
+    with leading zeros are strings. Whatever is named among the classes is a label, also ``"NA"``, and
+    so is what differs from one of them only by case or spaces.
 
     Parameters
     ----------
@@ -145,6 +190,7 @@ def typed_labels(
     """
     given = set(classes or ())
     if _has_strings(column):
+        column = matched(column, classes or ())
         kind = _common_kind([cell for cell in column if not _is_missing(cell, given)])
         cells = [_label(cell, kind, given) for cell in column]
         column = pd.Series(cells, dtype=object, index=column.index, name=column.name)
