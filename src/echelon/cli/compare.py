@@ -13,23 +13,28 @@ from echelon.cli.options import (
     Classes,
     Cluster,
     DataOrGenerated,
+    Decimal,
     Device,
     Devices,
     Drop,
     DryRun,
+    Encoding,
     Frozen,
     Group,
     ImageColumn,
     ImageFolder,
+    KeepIds,
     MaxEpochs,
+    MissingTarget,
     Recipe,
     RunsFolder,
     Seeds,
+    Sep,
     TextColumn,
     Threads,
     Workers,
 )
-from echelon.cli.reading import DataDescription, backbone_options, split_names
+from echelon.cli.reading import DataDescription, backbone_options, read_classes, split_names
 from echelon.cli.showing import show_comparison
 from echelon.cli.writing import require_folder
 from echelon.processes import is_first_process
@@ -72,6 +77,11 @@ def compare(
     text: TextColumn = None,
     image: ImageColumn = None,
     image_folder: ImageFolder = None,
+    missing_target: MissingTarget = "drop",
+    keep_ids: KeepIds = False,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     recipe: Recipe = "default",
     max_epochs: MaxEpochs = None,
     device: Device = "auto",
@@ -101,13 +111,14 @@ def compare(
 
     names = split_names(methods)
     check_contestants(names, seeds)
-    if data == GENERATED and not Path(data).exists():
+    if data == [GENERATED] and not Path(GENERATED).exists():
         tasks = [generated_task(data_seed=number) for number in range(splits)]
         columns: dict[str, str | None] = {}
     else:
         described = DataDescription(
-            Path(data), target, split_names(classes), split_names(drop), group=group, text=text,
-            image=image, image_folder=image_folder,
+            [Path(one) for one in data], target, read_classes(classes), split_names(drop),
+            group=group, text=text, image=image, image_folder=image_folder, sep=sep,
+            decimal=decimal, encoding=encoding, missing_target=missing_target, keep_ids=keep_ids,
         )  # fmt: skip
         tasks = described.tasks(splits, test_share)
         columns = described.columns_by_kind

@@ -6,8 +6,19 @@ from typing import Annotated
 
 import typer
 
-from echelon.cli.options import AsJson, Data, Decision, ImageFolder, Model, OnBroken
-from echelon.cli.reading import DataDescription, read_decision, require_images
+from echelon.cli.options import (
+    AsJson,
+    Data,
+    Decimal,
+    Decision,
+    Encoding,
+    ImageFolder,
+    MissingTarget,
+    Model,
+    OnBroken,
+    Sep,
+)
+from echelon.cli.reading import DataDescription, read_decision, require_images, require_known
 from echelon.cli.writing import require_run_folder
 
 
@@ -25,6 +36,10 @@ def evaluate(
     decision: Decision = None,
     image_folder: ImageFolder = None,
     on_broken: OnBroken = "raise",
+    missing_target: MissingTarget = "drop",
+    sep: Sep = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare predictions with the truth.
@@ -41,13 +56,18 @@ def evaluate(
 
     fitted = load(model)
     described = DataDescription(
-        data, target, image=fitted.image_column, image_folder=image_folder, on_broken=on_broken
-    )
+        data, target, image=fitted.image_column, image_folder=image_folder, on_broken=on_broken,
+        sep=sep, decimal=decimal, encoding=encoding, missing_target=missing_target,
+    )  # fmt: skip
     require_images(fitted, model, described)
     frame, skipped = described.readable(described.with_located_images(described.cells()))
     if not len(frame):
         raise ValueError(f"none of the {skipped:,} images can be read")
-    truth = fitted.labels_.to_ranks(fitted.labels_.read_cells(frame[target]))
+    labels = fitted.labels_.read_cells(frame[target]).set_axis(frame.index)
+    frame, labels, unlabelled = described.with_labels(frame, labels)
+    known = fitted.classes_.tolist()
+    require_known(labels, known, f"the column {target!r} of {described.name}", "the classes of the model")
+    truth = fitted.labels_.to_ranks(labels)
     curve = fitted.curve(frame.drop(columns=[target]))
     predicted = curve.label(fitted.decision_rule(read_decision(decision))).cpu().numpy()
     probabilities = curve.probabilities.double().cpu().numpy()
@@ -56,9 +76,13 @@ def evaluate(
         config = RunConfig(
             command="evaluate",
             method=getattr(fitted, "method", fitted.kind),  # as `compare` names it
-            data=str(data),
+            data=described.name,
             classes=fitted.classes_.tolist(),
-            rows={"test": len(frame), **({"skipped": skipped} if skipped else {})},
+            rows={
+                "test": len(frame),
+                **({"skipped": skipped} if skipped else {}),
+                **({"unlabelled": unlabelled} if unlabelled else {}),
+            },
             details={"model": str(model), "target": target, "decision": decision},
         )
         arrays = {
@@ -73,9 +97,12 @@ def evaluate(
             arrays["conformal_scores"] = fitted.conformal_.scores
         write_run(out, Run(config, fitted.history_, scores, arrays, outcome=fitted.outcome()))
     if as_json:
-        print(json.dumps({"rows": len(frame), "skipped": skipped, "metrics": scores}))
+        counts = {"rows": len(frame), "skipped": skipped, "unlabelled": unlabelled}
+        print(json.dumps({**counts, "metrics": scores}))
         return
     unread_note = f", {skipped:,} left out: their images cannot be read" if skipped else ""
+    if unlabelled:
+        unread_note += f", {unlabelled:,} left out: they have no label"
     print(f"{len(frame):,} rows{unread_note}")
     for name, value in scores.items():
         print(f"{name:<28}{value:8.4f}")

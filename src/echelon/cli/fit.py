@@ -13,17 +13,22 @@ from echelon.cli.options import (
     Backbone,
     Classes,
     Data,
+    Decimal,
     Decision,
     Device,
     Devices,
     Drop,
+    Encoding,
     Frozen,
     Group,
     ImageColumn,
     ImageFolder,
+    KeepIds,
     MaxEpochs,
+    MissingTarget,
     OnBroken,
     Recipe,
+    Sep,
     Target,
     TextColumn,
     model_to_fit,
@@ -32,9 +37,11 @@ from echelon.cli.reading import (
     DataDescription,
     backbone_options,
     plain,
+    read_classes,
     read_decision,
     split_names,
 )
+from echelon.cli.showing import show_summary
 from echelon.cli.writing import refuse_inputs, require_model_file, save_model
 from echelon.processes import is_first_process, is_launched
 
@@ -84,6 +91,11 @@ def fit(
     image: ImageColumn = None,
     image_folder: ImageFolder = None,
     on_broken: OnBroken = "raise",
+    missing_target: MissingTarget = "drop",
+    keep_ids: KeepIds = False,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     recipe: Recipe = None,
     decision: Decision = None,
     class_weight: Annotated[
@@ -125,7 +137,7 @@ def fit(
 
     Example: echelon fit reviews.csv --target Rating --text Review --backbone lstm --out m.echelon
     """
-    require_model_file(out, data, image_folder, decision)
+    require_model_file(out, *data, image_folder, decision)
     share_devices(devices)
     from echelon.evaluation.calibration import require_kind
     from echelon.training.devices import check_device
@@ -135,10 +147,12 @@ def fit(
     if calibrate is not None:
         require_kind(calibrate)
     described = DataDescription(
-        data, target, split_names(classes), split_names(drop), weight, group, text, image,
-        image_folder, on_broken,
+        data, target, read_classes(classes), split_names(drop), weight, group, text, image,
+        image_folder, on_broken, sep, decimal, encoding, missing_target, keep_ids,
     )  # fmt: skip
     table = described.table()
+    if not as_json and is_first_process():
+        show_summary(described)
     refuse_inputs(out, described.images(table))
     rows = described.labelled(table)
     kept = {"calibrate": _CALIBRATION_SHARE if calibrate else None, "conformal": conformal}
@@ -176,6 +190,7 @@ def fit(
             fitted.calibrate(some.features, some.labels, kind=calibrate, sample_weight=some.weights)
         else:
             fitted.conformalize(some.features, some.labels, sample_weight=some.weights)
+    fitted.about_ = {"data": described.name, "target": target}
     if is_first_process():
         save_model(fitted, out, checkpoints if checkpoints.is_dir() else None)
         if resume:
@@ -186,6 +201,8 @@ def fit(
             "kind": fitted.kind,
             "rows": len(rows),
             "skipped": rows.skipped,
+            "unlabelled": rows.unlabelled,
+            "left_out": described.left_out_,
             "classes": fitted.classes_.tolist(),
             "best_epoch": fitted.outcome().get("best_epoch"),
             "leaderboard": fitted.outcome().get("leaderboard"),
@@ -258,6 +275,8 @@ def _show(summary: Mapping[str, Any], as_json: bool) -> None:
     )
     if summary["out_of_time"]:
         print("  the time limit decided which fits were made: --time-limit gives more, or less")
+    if summary["unlabelled"]:
+        print(f"  {summary['unlabelled']:,} rows left out, as they have no label")
     if summary["skipped"]:
         print(f"  {summary['skipped']:,} rows left out, as their images cannot be read")
     if summary["calibration"] is not None:

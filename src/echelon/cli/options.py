@@ -5,6 +5,7 @@ said before anything heavy is imported.
 """
 
 import errno
+import glob
 import os
 import stat
 from pathlib import Path
@@ -27,11 +28,17 @@ def existing_file(path: Path | None) -> Path | None:
     return path
 
 
-def existing_data(path: Path | None) -> Path | None:
-    """A file or a folder that is there."""
-    if path is not None and not _is_folder(path):
-        _require_file(path, "file", "name a CSV or Parquet file, or a folder")
-    return path
+def existing_data(paths: list[Path]) -> list[Path]:
+    """Files or folders that are there, patterns that match such, or the standard input."""
+    for path in paths:
+        is_pattern = any(sign in str(path) for sign in "*?[") and not os.path.lexists(path)
+        if str(path) == "-" or _is_folder(path):
+            continue
+        if not is_pattern:
+            _require_file(path, "file", "name a file of a table, or a folder")
+        elif not glob.glob(str(path), recursive=True):
+            raise ValueError(f"no file matches {path}")
+    return paths
 
 
 def existing_model(path: Path) -> Path:
@@ -57,10 +64,18 @@ def existing_folder_of_runs(path: Path) -> Path:
     return path
 
 
-def existing_or_generated(data: str) -> str:
-    """A file or a folder that is there, or the name of data that are generated."""
-    if data != GENERATED:
-        existing_data(Path(data))
+def existing_or_generated(data: list[str]) -> list[str]:
+    """Files or folders that are there, or the name of data that are generated."""
+    if data != [GENERATED]:
+        existing_data([Path(one) for one in data])
+    return data
+
+
+def existing_or_sentence(data: list[str]) -> list[str]:
+    """Files or folders that are there, or a sentence, which has a space in it."""
+    is_sentence = len(data) == 1 and " " in data[0].strip() and not os.path.lexists(data[0])
+    if not is_sentence:
+        existing_data([Path(one) for one in data])
     return data
 
 
@@ -109,28 +124,85 @@ def model_to_fit(spec: str | None) -> str | None:
 
 GENERATED = "fireman"
 
+_TABLES = (
+    "A table: CSV, TSV, Excel, JSON lines, Feather or Parquet, packed or not; several files or a "
+    "pattern in quotes, a folder of Parquet files, or - for the standard input"
+)
+_IMAGES = (
+    "a folder of images in a folder for each class is read as a table with the columns image and "
+    "class"
+)
 Data = Annotated[
-    Path,
-    typer.Argument(
-        callback=existing_data,
-        help="A CSV or Parquet file, or a folder of images in a folder for each class, which is "
-        "read as a table with the columns image and class.",
-    ),
+    list[Path], typer.Argument(callback=existing_data, help=f"{_TABLES}. Also, {_IMAGES}.")
 ]
 DataOrGenerated = Annotated[
-    str,
+    list[str],
     typer.Argument(
         callback=existing_or_generated,
-        help="A CSV or Parquet file; a folder of images in a folder for each class, which is read "
-        "as a table with the columns image and class; or fireman, which is generated.",
+        help=f"{_TABLES}; or fireman, which is generated. Also, {_IMAGES}.",
+    ),
+]
+DataOrSentence = Annotated[
+    list[str],
+    typer.Argument(
+        callback=existing_or_sentence,
+        help=f"{_TABLES}. A model of texts also takes a sentence in quotes, and one of images an "
+        f"image. Also, {_IMAGES}.",
+    ),
+]
+Sep = Annotated[
+    str | None,
+    typer.Option(
+        show_default="found by looking",
+        help="What stands between the cells of a text file: a character such as ; or the word tab.",
+    ),
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option(
+        show_default="found by looking, column by column",
+        help="The decimal sign of numbers: a point or a comma.",
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        show_default="found by looking",
+        help="The encoding of a text file, such as utf-8, utf-16 or cp1252.",
+    ),
+]
+KeepIds = Annotated[
+    bool,
+    typer.Option(
+        "--keep-ids",
+        help="Read columns that look like ids or free text as categories, instead of leaving them "
+        "out.",
+    ),
+]
+
+
+def known_remedy(missing_target: str) -> str:
+    """What becomes of rows without a label: one of two words."""
+    if missing_target not in ("drop", "error"):
+        raise ValueError(f"--missing-target must be drop or error; got {missing_target!r}")
+    return missing_target
+
+
+MissingTarget = Annotated[
+    str,
+    typer.Option(
+        callback=known_remedy,
+        help="What to do about rows without a label: drop them and say how many, or end in an "
+        "error.",
     ),
 ]
 Target = Annotated[str, typer.Option(help="The column that holds the labels to predict.")]
 Classes = Annotated[
     str | None,
     typer.Option(
-        help="All labels, the lowest first, with commas between them, as in low,mid,high. Labels "
-        "that are numbers need no such list."
+        help="All labels, the lowest first, with commas between them, as in low,mid,high, or "
+        "@FILE, a file with one a line. Case and outer spaces do not matter. Labels that are "
+        "numbers need no such list."
     ),
 ]
 Drop = Annotated[

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ class DataDescription:
 
     Parameters
     ----------
-    path : Path
-        A CSV or Parquet file, or a folder of images.
+    path : Path or sequence of Path
+        Files of a table, patterns of such, a folder of Parquet files or of images, or ``-``.
     target : str, optional
         The column that holds the labels.
     classes : sequence of str
@@ -31,6 +32,12 @@ class DataDescription:
         Where relative paths of images start; without it, that is where the data are.
     on_broken : {"raise", "skip"}
         What becomes of rows whose images cannot be read.
+    sep, decimal, encoding : str, optional
+        How text files are read, where that is not to be found by looking.
+    missing_target : {"drop", "error"}
+        What becomes of rows without a label.
+    keep_ids : bool
+        Whether columns that look like ids are read as all others are.
 
     Examples
     --------
@@ -39,7 +46,7 @@ class DataDescription:
     ['quality', 'count', 'id']
     """
 
-    path: Path
+    path: Path | Sequence[Path]
     target: str | None = None
     classes: Sequence[str] = ()
     drop: Sequence[str] = ()
@@ -49,6 +56,40 @@ class DataDescription:
     image: str | None = None
     image_folder: Path | None = None
     on_broken: str = "raise"
+    sep: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    missing_target: str = "drop"
+    keep_ids: bool = False
+
+    @property
+    def reading(self) -> Any:
+        """How text files are read."""
+        from echelon.data.formats import Reading
+
+        return Reading(self.sep, self.decimal, self.encoding)
+
+    @cached_property
+    def paths(self) -> list[Path]:
+        """The files that are read."""
+        from echelon.data.files import expand_paths
+
+        return expand_paths(self.path if isinstance(self.path, Path) else [*self.path])
+
+    @property
+    def name(self) -> str:
+        """The data as messages name them."""
+        from echelon.data.files import shown
+
+        first, *others = self.paths
+        return shown(first) + (f" and {len(others)} more" if others else "")
+
+    @cached_property
+    def is_image_folder(self) -> bool:
+        """Whether the data are a folder of images."""
+        from echelon.data.files import parquet_parts
+
+        return self.paths[0].is_dir() and not parquet_parts(self.paths[0])
 
     @property
     def apart(self) -> list[str]:
@@ -59,7 +100,7 @@ class DataDescription:
     @property
     def image_column(self) -> str | None:
         """The column that holds images: the one that was named, or that of a folder of images."""
-        return _IMAGE if self.image is None and self.path.is_dir() else self.image
+        return _IMAGE if self.image is None and self.is_image_folder else self.image
 
     @property
     def columns_by_kind(self) -> dict[str, str | None]:
@@ -72,16 +113,16 @@ class DataDescription:
         """The whole table, its cells as they stand in the file; its rows are numbered from 0."""
         from echelon.data.files import read_table
 
-        frame = read_table(self.path).reset_index(drop=True)
+        frame = read_table(self.paths, self.reading).reset_index(drop=True)
         if self.target is not None:
-            require_column(frame, self.target, self.path)
+            require_column(frame, self.target, self.name)
         return frame
 
     def chunks(self) -> Iterator[Any]:
         """The same as frames of limited size, one after the other."""
         from echelon.data.files import read_chunks
 
-        return read_chunks(self.path, CHUNK_ROWS)
+        return read_chunks(self.paths, CHUNK_ROWS, reading=self.reading)
 
     def with_located_images(self, frame: Any) -> Any:
         """The table with whole paths in its image column.
@@ -92,7 +133,8 @@ class DataDescription:
         column = self.image_column
         if column is None or column not in frame.columns:
             return frame
-        place = self.image_folder or (self.path if self.path.is_dir() else self.path.parent)
+        first = self.paths[0]
+        place = self.image_folder or (first if self.is_image_folder else first.parent)
         if not place.is_dir():
             raise ValueError(f"there is no folder of images {place}")
         found = frame[column].map(
@@ -127,7 +169,7 @@ class DataDescription:
         The cells of other columns stay as they stand in the file; paths of images are whole.
         """
         from echelon.data.columns import settled
-        from echelon.data.files import read_table
+        from echelon.data.identifiers import KEEP
 
         if self.target is None:
             raise ValueError("--target is needed: the column to predict")
@@ -137,13 +179,64 @@ class DataDescription:
                 f"--image COLUMN, or leave out --image-folder {self.image_folder}"
             )
         media = [name for name in (self.text, self.image_column) if name is not None]
-        frame = read_table(self.path)
+        frame = self.cells_
         for name in (*self.apart, *media):
-            require_column(frame, name, self.path)
+            require_column(frame, name, self.name)
         for name in media:
             if name in self.apart:
                 raise ValueError(f"the column {name!r} cannot be both a text or image and left out")
-        return self.with_located_images(settled(frame, apart=[*self.apart, *media]))
+        frame = frame.drop(columns=[*self.left_out_])
+        frame = settled(frame, apart=[*self.apart, *media])
+        frame.attrs[KEEP] = True  # what is to be left out is no longer there
+        return self.with_located_images(frame)
+
+    @cached_property
+    def cells_(self) -> Any:
+        """What :meth:`cells` gives, read once."""
+        return self.cells()
+
+    @cached_property
+    def left_out_(self) -> dict[str, str]:
+        """The columns that name rows instead of describing them, and why; unless they are kept."""
+        from echelon.data.identifiers import identifier_reason
+
+        if self.keep_ids:
+            return {}
+        frame = self.cells_
+        spared = {*self.apart, *(name for name in self.columns_by_kind.values() if name)}
+        candidates = [name for name in frame if name not in spared]
+        found = {
+            name: reason
+            for name in candidates
+            if (reason := identifier_reason(name, frame[name])) is not None
+        }
+        has_others = len(found) < len(candidates) or any(self.columns_by_kind.values())
+        return found if has_others else {}  # what is alone is all there is to learn from
+
+    def check(self, most: int | None = None) -> Any:
+        """What a look at the table finds; with `most`, at so many of its rows."""
+        from echelon.data.checking import check_table
+
+        frame = self.cells_
+        for name in self.apart:
+            require_column(frame, name, self.name)
+        if most is not None and len(frame) > most:
+            frame = frame.sample(most, random_state=0).sort_index()
+        roles = dict.fromkeys(self.drop, "left out by --drop")
+        roles |= {name: "weights" for name in (self.weight,) if name is not None}
+        roles |= {name: "groups" for name in (self.group,) if name is not None}
+        named = {name: kind for kind, name in self.columns_by_kind.items() if name is not None}
+        return check_table(
+            frame, target=self.target, classes=self.classes, apart=roles, keep_ids=self.keep_ids,
+            named=named,
+        )  # fmt: skip
+
+    def looks(self) -> str:
+        """What the first of the files was found to be, where that is not what programs write."""
+        from echelon.data.formats import look_at
+
+        first = self.paths[0]
+        return "" if first.is_dir() else look_at(first, self.reading).in_words
 
     def labelled(self, frame: Any) -> "LabelledRows":
         """The rows of :meth:`table` as a model takes them, without those that cannot be read."""
@@ -153,6 +246,8 @@ class DataDescription:
         if not len(frame):
             raise ValueError(f"none of the {skipped:,} images can be read")
         labels, named = typed_labels(frame[self.target], list(self.classes) or None)
+        frame, labels, unlabelled = self.with_labels(frame, labels)
+        self._require_order(labels, named)
         return LabelledRows(
             frame.drop(columns=self.apart),
             labels,
@@ -160,7 +255,46 @@ class DataDescription:
             read_weights(frame, self.weight),
             None if self.group is None else frame[self.group].to_numpy(),
             skipped,
+            unlabelled,
         )
+
+    def with_labels(self, frame: Any, labels: Any) -> tuple[Any, Any, int]:
+        """The rows that have a label, these labels, and how many rows have none."""
+        missing = labels.isna().to_numpy()
+        count = int(missing.sum())
+        if count == len(labels):
+            raise ValueError(f"no row of {self.name} has a label in the column {self.target!r}")
+        if count and self.missing_target == "error":
+            raise ValueError(
+                f"{count:,} rows of {self.name} have no label in the column {self.target!r}, the "
+                f"first of them row {int(missing.argmax()) + 1}; --missing-target drop leaves them "
+                f"out"
+            )
+        return (frame, labels, 0) if not count else (frame[~missing], labels[~missing], count)
+
+    def _require_order(self, labels: Any, named: list[Any] | None) -> None:
+        """Raise, in the words of the command line, where the order of the labels is not known."""
+        if named is not None:
+            require_known(labels, named, f"the column {self.target!r} of {self.name}", "--classes")
+            return
+        is_ordered = getattr(labels.dtype, "ordered", False)
+        found = [one for one in labels.unique().tolist() if isinstance(one, str)]
+        if found and not is_ordered:
+            from echelon.data.matching import variants
+
+            twice = next(iter(variants(found).values()), None)
+            note = (
+                f"; {' and '.join(map(repr, twice))} differ only by case or spaces, and count as "
+                f"one with --classes"
+                if twice
+                else ""
+            )
+            raise ValueError(
+                f"the labels in the column {self.target!r} are strings, whose order is not known: "
+                f"name them with --classes, the lowest first, as in --classes low,mid,high, or, "
+                f"where they hold commas, one a line in a file, --classes @FILE; found "
+                f"{plain([repr(one) for one in found])}{note}"
+            )
 
     def tasks(self, divisions: int, test_share: float) -> list[Any]:
         """The table, divided at random into training and test rows as often as asked."""
@@ -169,7 +303,7 @@ class DataDescription:
         rows = self.labelled(self.table())
         return [
             table_task(
-                self.path.name, rows.features, rows.labels, classes=rows.named,
+                self.paths[0].name, rows.features, rows.labels, classes=rows.named,
                 groups=rows.groups, test_share=test_share, split_seed=number, text=self.text,
                 image=self.image_column,
             )
@@ -190,6 +324,8 @@ class LabelledRows:
     weights, groups : array, shape (n,), or None
     skipped : int
         How many rows were left out, as their images cannot be read.
+    unlabelled : int
+        How many rows were left out, as they have no label.
     """
 
     features: Any
@@ -198,6 +334,7 @@ class LabelledRows:
     weights: Any
     groups: Any
     skipped: int
+    unlabelled: int = 0
 
     def __len__(self) -> int:
         return len(self.features)
@@ -268,7 +405,20 @@ def read_weights(frame: Any, name: str | None) -> Any:
     return weights
 
 
-def require_column(frame: Any, name: str, path: Path) -> None:
+def require_known(labels: Any, classes: Sequence[Any], where: str, option: str) -> None:
+    """Raise where labels are no classes, and name some of them."""
+    unknown = labels[~labels.isin(list(classes)).to_numpy()]
+    if len(unknown):
+        counted = unknown.value_counts()
+        shown = ", ".join(f"{label!r} ({count:,})" for label, count in counted.head(5).items())
+        raise ValueError(
+            f"{len(unknown):,} rows have a label in {where} that is not among {option}: {shown}; "
+            f"they are {plain(list(classes))}: add it there in its place, or remove those rows or "
+            f"empty their labels"
+        )
+
+
+def require_column(frame: Any, name: str, path: Path | str) -> None:
     """Raise where a file lacks a column, and say which it has."""
     if name not in frame.columns:
         raise ValueError(f"{path} has no column {name!r}; it has: {plain(list(frame.columns))}")
@@ -276,9 +426,9 @@ def require_column(frame: Any, name: str, path: Path) -> None:
 
 def require_images(fitted: Any, model: Path, described: DataDescription) -> None:
     """Raise where images are given to a model that takes none."""
-    data, folder = described.path, described.image_folder
-    if fitted.image_column is None and (data.is_dir() or folder is not None):
-        what = f"{data} is a folder of them" if data.is_dir() else f"--image-folder is {folder}"
+    is_folder, folder = described.is_image_folder, described.image_folder
+    if fitted.image_column is None and (is_folder or folder is not None):
+        what = f"{described.name} is a folder of them" if is_folder else f"--image-folder is {folder}"
         raise ValueError(
             f"{model} was fitted without images, and {what}; give a table with its columns: "
             f"{plain([column.name for column in fitted.schema_.columns])}"
@@ -294,6 +444,32 @@ def split_names(text: str | None) -> list[str]:
     (['low', 'mid', 'high'], [])
     """
     return [] if text is None else [part.strip() for part in text.split(",") if part.strip()]
+
+
+def read_classes(text: str | None) -> list[str]:
+    """The classes that were named: with commas between them, or one a line in @FILE.
+
+    Examples
+    --------
+    >>> read_classes("low, mid,high")
+    ['low', 'mid', 'high']
+    """
+    if text is None or not text.startswith("@"):
+        return split_names(text)
+    path = Path(text[1:])
+    if not path.is_file():
+        raise ValueError(
+            f"there is no file {path} with classes; --classes @FILE names one that has a class a "
+            f"line, the lowest first"
+        )
+    from echelon.data.formats import encoding_of
+
+    content = path.read_bytes()
+    lines = content.decode(encoding_of(content, path)).splitlines()
+    classes = [line.strip() for line in lines if line.strip()]
+    if len(classes) < 2:
+        raise ValueError(f"{path} names {len(classes)} classes, and at least 2 are needed")
+    return classes
 
 
 def plain(values: list[Any]) -> str:

@@ -1,6 +1,7 @@
-"""What commands about several runs print of them."""
+"""What commands print of runs and of tables."""
 
 import json
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,3 +22,57 @@ def show_comparison(runs: Sequence[Any], out: Path, as_json: bool) -> None:
     for sentence in found.sentences():
         print(sentence)
     print(f"`echelon report {out}` makes a page of this")
+
+
+_SHORT_CHECK_ROWS = 20_000
+_WIDTH = 80
+_FINDINGS = 4
+
+
+def show_summary(described: Any) -> None:
+    """Print in a few lines what a fit is about to read; `echelon check` says more."""
+    check = described.check(_SHORT_CHECK_ROWS)
+    looks = described.looks()
+    print(
+        f"{described.name}: {len(described.cells_):,} rows"
+        + (f" ({looks})" if looks else "")
+        + (f"; {check.counts()}" if check.counts() else "")
+    )
+    left_out = [f"{name} {reason}" for name, reason in described.left_out_.items()]
+    for line in left_out:
+        show_lines(f"left out: {line} (--keep-ids keeps it)")
+    for finding in check.findings[:_FINDINGS]:
+        show_lines(finding)
+    if len(check.findings) > _FINDINGS:
+        more = len(check.findings) - _FINDINGS
+        show_lines(f"{more} more findings: see `echelon check {described.name}`")
+
+
+def show_lines(text: str, indent: str = "  ") -> None:
+    """Print a sentence in lines that fit a terminal."""
+    print(textwrap.fill(text, _WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  "))
+
+
+def show_check(check: Any, name: str) -> None:
+    """Print what a look at a table found, in lines that fit a terminal."""
+    print(f"{name}: {check.rows:,} rows, {len(check.columns):,} columns")
+    width = min(24, max(len(column.name) for column in check.columns))
+    for column in check.columns:
+        missing = f", {100 * column.missing:.3g} % missing" if column.missing else ""
+        title = column.name if len(column.name) <= width else f"{column.name[: width - 1]}…"
+        first = f"  {title:<{width}}  {column.kind:<8}  "
+        use = "" if column.use == "used" else f"; {column.use}"
+        print(
+            textwrap.fill(
+                f"{column.holds}{missing}{use}",
+                _WIDTH,
+                initial_indent=first,
+                subsequent_indent=" " * len(first),
+            )
+        )
+    if check.classes:
+        counts = ", ".join(f"{label} {rows:,}" for label, rows in check.classes.items())
+        show_lines(f"classes: {counts}", indent="")
+    print(f"{len(check.findings)} findings" if check.findings else "nothing to be looked at")
+    for number, finding in enumerate(check.findings, 1):
+        show_lines(f"{number}. {finding}")

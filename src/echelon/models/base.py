@@ -68,6 +68,10 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
     fitted_parameters_ : dict
         The parameters that the model was fitted with. They, and not those that were set since, are
         saved with it; only the decision can be changed after fitting.
+    scores_ : dict from str to float, or None
+        Scores on rows that the fit did not see: accuracy, MAE and RPS of the validation rows.
+    about_ : dict from str to str
+        Where the model comes from, as whoever fitted it says: its data and its target.
     n_features_in_, feature_names_in_
         As in scikit-learn.
     """
@@ -213,6 +217,8 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
         self.labels_, self.skipped_ = labels, {}
         self.columns_ = summarise_columns(rows.schema, rows.table)
         self.num_rows_: int | None = len(rows)
+        self.scores_ = None if unseen is None else unseen.scores()
+        self.about_: dict[str, str] = {}
         self.cutpoints_ = None if unseen is None else unseen.cutpoints()
         self.kappa_ = None if unseen is None else unseen.kappa_for(self.decision)
         self.conformal_ = None

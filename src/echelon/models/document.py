@@ -73,6 +73,8 @@ def write_model(model: Any, path: str | Path) -> None:
             ],
         },
         "rows": model.num_rows_,
+        "scores": model.scores_,
+        "about": model.about_,
         "columns": model.columns_,
         "cutpoints": None if model.cutpoints_ is None else model.cutpoints_.tolist(),
         "calibration": model.calibration_summary_,
@@ -134,6 +136,11 @@ def restore(model: Any, document: Mapping[str, Any], tensors: Mapping[str, Tenso
     model.columns_ = typed(document["columns"], list, "summary of columns")
     rows = document.get("rows")
     model.num_rows_ = None if rows is None else typed(rows, int, "number of rows")
+    model.scores_ = document.get("scores")
+    if model.scores_ is not None:
+        require_scores(model.scores_)
+    about = typed(document.get("about", {}), dict, "origin")
+    model.about_ = {str(name): typed(said, str, "origin") for name, said in about.items()}
     model.skipped_, model.history_ = {}, []
     model.take_schema(_read_schema(typed(document["schema"], dict, "schema")))
     model.check_decision()
@@ -147,7 +154,7 @@ def restore_member(model: Any, labels: Labels, schema: TableSchema, described: D
     model.labels_, model.columns_ = labels, []
     model.conformal_ = model.calibration_ = model.calibration_summary_ = model.cutpoints_ = None
     model.skipped_, model.history_ = {}, []
-    model.num_rows_ = None
+    model.num_rows_, model.scores_, model.about_ = None, None, {}
     model.take_schema(schema)
     model.rebuild_model(described)
 

@@ -17,7 +17,7 @@ from echelon.curve import DECISIONS, CalibrationMap, RankCurve
 from echelon.data.labels import Labels
 from echelon.data.tables import RawTable, TableSchema
 from echelon.evaluation import calibration as calibrating
-from echelon.evaluation import conformal
+from echelon.evaluation import conformal, metrics
 from echelon.evaluation.arguments import as_weight
 from echelon.evaluation.conformal import ConformalRows
 from echelon.evaluation.cutpoints import TunedKappa, fit_cutpoints, tuned_kappa
@@ -309,6 +309,17 @@ class Unseen(NamedTuple):
     ranks: NDArray[np.int64]
     probabilities: NDArray[np.float64]
     weight: ArrayLike | None = None
+
+    def scores(self) -> dict[str, float]:
+        """What the model is worth on these rows, with the median of each curve as its label."""
+        predicted = (self.probabilities.cumsum(1) < 0.5).sum(1).clip(max=self.probabilities.shape[1] - 1)
+        given = {"sample_weight": self.weight}
+        return {
+            "rows": float(len(self.ranks)),
+            "accuracy": metrics.accuracy(self.ranks, predicted, **given),
+            "mae": metrics.mae(self.ranks, predicted, **given),
+            "rps": metrics.ranked_probability_score(self.ranks, self.probabilities, **given),
+        }
 
     def cutpoints(self) -> NDArray[np.float64]:
         """Where the decision ``"kappa"`` cuts the expected rank, (K-1,)."""

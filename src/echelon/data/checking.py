@@ -1,0 +1,366 @@
+"""What a table holds, what will be done with each of its columns, and what should be looked at.
+
+Nothing here changes a table. A finding says what was seen, what it would do, and what settles it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from echelon.data.columns import (
+    DECIMAL,
+    Column,
+    Remarks,
+    decide_column,
+    gathered_remarks,
+    names_of,
+    numbers_of,
+)
+from echelon.data.identifiers import identifier_reason
+from echelon.data.labels import Labels, typed_labels
+from echelon.data.matching import fold, variants
+from echelon.data.numerals import IN_WORDS, decimal_sign
+
+# What surveys write for "don't know" and "no answer" among answers on a small scale.
+NO_ANSWER = (-99, -98, -9, -8, -1, 77, 88, 97, 98, 99, 777, 888, 997, 998, 999, 9998, 9999)
+FEW_ROWS = 10  # of a class
+
+_SMALL_SCALE = 20  # different values beside those codes
+_TELLS = 0.995  # share of the rows whose label a copy of the target gives away
+_MOST_VALUES = 200
+_EPOCH = np.datetime64("1970-01-01", "D")
+_SAMPLE = 4000  # rows that show whether classes are in an order
+_SHUFFLES = 200
+
+
+@dataclass(frozen=True)
+class ColumnCheck:
+    """A column: what it is, what it holds, how much is missing, and what becomes of it."""
+
+    name: str
+    kind: str
+    holds: str
+    missing: float
+    use: str
+
+
+@dataclass(frozen=True)
+class TableCheck:
+    """All columns of a table, the rows of each class of its target, and findings in sentences."""
+
+    rows: int
+    columns: list[ColumnCheck]
+    classes: dict[str, int] = field(default_factory=dict)
+    unlabelled: int = 0
+    findings: list[str] = field(default_factory=list)
+
+    def counts(self) -> str:
+        """How many columns of each kind are used, in words."""
+        used = [column.kind for column in self.columns if column.use == "used"]
+        plural = {"category": "categories"}
+        return ", ".join(
+            f"{used.count(kind):,} {plural.get(kind, kind + 's') if used.count(kind) > 1 else kind}"
+            for kind in dict.fromkeys(used)
+        )
+
+
+def check_table(
+    frame: pd.DataFrame,
+    *,
+    target: str | None = None,
+    classes: Sequence[str] = (),
+    apart: Mapping[str, str] | None = None,
+    keep_ids: bool = False,
+    named: Mapping[str, str] | None = None,
+) -> TableCheck:
+    """Look at a table as a fit would read it.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Cells as they stand in the file.
+    target : str, optional
+        The column that holds the labels.
+    classes : sequence of str
+        All labels, the lowest first, where they were named.
+    apart : mapping from str to str
+        Columns that are no features, and what they are instead.
+    keep_ids : bool
+        Whether columns that look like ids are kept.
+    named : mapping from str to str
+        Columns that were named as texts or images, and which of these they are.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"size": ["1,5", "2,5"] * 20, "one": "x", "grade": [1, 2] * 20})
+    >>> found = check_table(frame, target="grade")
+    >>> [(column.name, column.kind, column.use) for column in found.columns]
+    [('size', 'number', 'used'), ('one', 'category', 'says nothing: all cells are alike'),
+     ('grade', 'label', 'the target')]
+    >>> print(found.findings[0])
+    column 'size' gives the label away: is it known before the label is? Otherwise --drop size
+    """
+    apart, named = dict(apart or {}), dict(named or {})
+    findings: list[str] = []
+    ranks: NDArray[np.int64] | None = None
+    counted: dict[str, int] = {}
+    unlabelled = 0
+    if target is not None:
+        apart[target] = "the target"
+        said, counted, unlabelled, ranks = _check_target(frame[target], list(classes))
+        findings += said
+    decimal = frame.attrs.get(DECIMAL) or decimal_sign(frame.drop(columns=[*apart]))
+    columns: list[ColumnCheck] = []
+    seen: list[NDArray[np.float64]] = []
+    with gathered_remarks() as remarks:
+        for name in frame:
+            cells = frame[name]
+            if name in apart or name in named:
+                columns.append(_set_apart(name, cells, apart.get(name), named.get(name), target))
+                continue
+            reason = None if keep_ids else identifier_reason(str(name), cells)
+            decided = decide_column(str(name), cells, remarks, decimal)
+            values = _values(cells, decided)
+            columns.append(_check_column(decided, values, reason))
+            if reason is None:
+                findings += _of_column(decided, values)
+                if ranks is not None:
+                    findings += _gives_away(str(name), values, ranks)
+                    seen.append(_numbers(values))
+    findings += [Remarks(unread={key: one}).sentence() for key, one in remarks.unread.items()]
+    findings += [Remarks(codes={key: one}).sentence() for key, one in remarks.codes.items()]
+    if ranks is not None and seen:
+        findings += _unordered(np.stack(seen, 1), ranks)
+    return TableCheck(len(frame), columns, counted, unlabelled, findings)
+
+
+# ---- columns -------------------------------------------------------------------------------------
+
+
+def _values(cells: "pd.Series[Any]", decided: Column) -> NDArray[Any]:
+    """The cells of a column as numbers, or as names of categories."""
+    if decided.kind == "category":
+        return names_of(cells)
+    try:
+        return numbers_of(cells, decided, Remarks())
+    except ValueError:  # an infinity, which the fit refuses
+        return np.full(len(cells), np.nan)
+
+
+def _set_apart(
+    name: str, cells: "pd.Series[Any]", use: str | None, kind: str | None, target: str | None
+) -> ColumnCheck:
+    missing = float(np.mean([not str(cell).strip() for cell in cells.fillna("")]))
+    what = "label" if name == target else kind or "apart"
+    return ColumnCheck(str(name), what, f"{cells.nunique():,} different", missing, use or "used")
+
+
+def _check_column(decided: Column, values: NDArray[Any], reason: str | None) -> ColumnCheck:
+    present = values[~pd.isna(values)]
+    different = len(pd.unique(present))
+    missing = 1 - len(present) / max(len(values), 1)
+    if decided.kind == "category":
+        counts = pd.Series(present, dtype=object).value_counts()
+        holds = f"{different:,} different: {', '.join(map(_short, counts.index[:3]))}"
+    elif len(present) and decided.kind == "date":
+        low, high = ((_EPOCH + int(np.floor(one))) for one in (present.min(), present.max()))
+        holds = f"{low} to {high}"
+    else:
+        holds = f"{present.min():.6g} to {present.max():.6g}" if len(present) else ""
+    if decided.writing in IN_WORDS:
+        holds += f", {IN_WORDS[decided.writing]}"
+    use = "used"
+    if reason is not None:
+        use = f"left out: {reason}"
+    elif different == 0:
+        use = "says nothing: all cells are empty"
+    elif different == 1 and missing == 0:
+        use = "says nothing: all cells are alike"
+    return ColumnCheck(decided.name, decided.kind, holds, round(missing, 4), use)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 20 else f"{text[:17]}..."
+
+
+def _of_column(decided: Column, values: NDArray[Any]) -> Iterator[str]:
+    present = values[~pd.isna(values)]
+    if decided.kind == "category":
+        groups = variants(list(decided.categories))
+        if groups:
+            example = next(iter(groups.values()))
+            yield (
+                f"column {decided.name!r} has categories that differ only by case or spaces, such "
+                f"as {' and '.join(map(repr, example[:3]))}: they count as different"
+            )
+    elif decided.kind == "number" and len(present):
+        codes = _no_answer(present)
+        if codes:
+            rows = int(np.isin(present, codes).sum())
+            shown = " and ".join(f"{code:g}" for code in codes)
+            yield (
+                f"column {decided.name!r} holds {shown} in {rows:,} rows, far from its other "
+                f"values: where that means no answer, empty these cells, as it counts as a number"
+            )
+
+
+def _no_answer(present: NDArray[Any]) -> list[float]:
+    """Codes for no answer that stand far from the other values, which lie on a small scale."""
+    different = np.unique(present)
+    codes = [value for value in different if value in NO_ANSWER]
+    others = different[~np.isin(different, NO_ANSWER)]
+    if not codes or not 2 <= len(others) <= _SMALL_SCALE or (others != np.floor(others)).any():
+        return []
+    low, high = float(others.min()), float(others.max())
+    reach = high - low
+    return [float(c) for c in codes if c > high + max(2 * reach, 5) or (c < low and low >= 0)]
+
+
+# ---- the target ----------------------------------------------------------------------------------
+
+
+def _check_target(
+    column: "pd.Series[Any]", classes: list[str]
+) -> tuple[list[str], dict[str, int], int, NDArray[np.int64] | None]:
+    """Findings, rows of each class, rows without a label, and ranks (n,) where these are known."""
+    name = str(column.name)
+    labels, named = typed_labels(column, classes or None)
+    missing = labels.isna().to_numpy()
+    present = labels[~missing]
+    findings = []
+    if missing.any():
+        findings.append(
+            f"{int(missing.sum()):,} rows have no label in {name!r} and are left out "
+            f"(--missing-target error refuses them)"
+        )
+    if not len(present):
+        return findings, {}, int(missing.sum()), None
+    counts = present.value_counts()
+    found = [*counts.index]
+    twice = variants(found)
+    for members in list(twice.values())[:3]:
+        findings.append(
+            f"the labels {' and '.join(map(repr, members))} differ only by case or spaces: "
+            f"--classes with one of them makes them one"
+        )
+    order = named
+    if named is None:
+        try:
+            order = Labels.of(present).classes.tolist()
+        except ValueError as error:
+            suggestion = sorted({fold(str(one)) for one in found})
+            is_text = all(isinstance(one, str) for one in found)
+            with_commas = any("," in str(one) for one in found)
+            shown = "@FILE, one a line" if with_commas else ",".join(suggestion[:8])
+            findings.append(
+                f"the labels are words, whose order is not known: name it with --classes, the "
+                f"lowest first ({shown}, in the right order)"
+                if is_text
+                else str(error)
+            )
+    else:
+        unknown = [one for one in found if one not in named]
+        if unknown:
+            rows = int(counts[unknown].sum())
+            findings.append(
+                f"{rows:,} rows have a label that is not among --classes, such as {unknown[0]!r}: "
+                f"a fit refuses them; add it, or empty these labels"
+            )
+    listed = order if order is not None else found
+    counted = {str(one): int(counts.get(one, 0)) for one in listed}
+    few = {one: rows for one, rows in counted.items() if rows < FEW_ROWS}
+    if few:
+        shown = ", ".join(f"{one!r} ({rows})" for one, rows in list(few.items())[:5])
+        findings.append(f"classes with few rows, which can hardly be learnt: {shown}")
+    for code in NO_ANSWER:
+        if order is not None and len(listed) > 2 and code in found:
+            near = [one for one in found if not isinstance(one, str) and one not in NO_ANSWER]
+            if near and code > max(near) + 1:
+                findings.append(
+                    f"the label {code} in {int(counts[code]):,} rows looks like a code for no "
+                    f"answer, and would be the highest class: empty these labels"
+                )
+    if order is None:
+        return findings, counted, int(missing.sum()), None
+    ranks = pd.Index(order).get_indexer(pd.Index(labels.where(~missing, None).tolist(), dtype=object))
+    return findings, counted, int(missing.sum()), np.asarray(ranks, dtype=np.int64)
+
+
+def _gives_away(name: str, values: NDArray[Any], ranks: NDArray[np.int64]) -> Iterator[str]:
+    """A column from which the label can be read off: a copy of it, or what it was cut from."""
+    known = ~pd.isna(values) & (ranks >= 0)
+    if known.sum() < 20 or known.sum() < 0.5 * len(values):
+        return
+    codes, different = pd.factorize(values[known])
+    kept = ranks[known]
+    most = int(kept.max()) + 1
+    common = np.bincount(kept).max() / len(kept)
+    if common >= _TELLS:
+        return
+    if 2 <= len(different) <= _MOST_VALUES:
+        table = np.bincount(codes * most + kept, minlength=len(different) * most)
+        told = table.reshape(len(different), most).max(1).sum() / len(kept)
+        tells = told >= _TELLS and len(different) < len(kept) / 5
+    elif values.dtype.kind == "f":
+        order = np.argsort(values[known], kind="stable")
+        changes = int((np.diff(kept[order]) != 0).sum())
+        tells = changes <= 1.02 * (len(np.unique(kept)) - 1) + 1
+    else:
+        tells = False
+    if tells:
+        yield (
+            f"column {name!r} gives the label away: is it known before the label is? Otherwise "
+            f"--drop {name}"
+        )
+
+
+def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
+    if values.dtype.kind == "f":
+        return values
+    return pd.factorize(values)[0].astype(np.float64)
+
+
+def _unordered(columns: NDArray[np.float64], ranks: NDArray[np.int64]) -> Iterator[str]:
+    """Whether classes that are neighbours are no more alike than others, though they do differ.
+
+    The centres of the classes are as far apart as the columns say. Along an order, the distance of
+    two centres grows with the distance of their ranks; whether it does is seen beside shuffles.
+    """
+    rows = np.flatnonzero(ranks >= 0)
+    generator = np.random.default_rng(0)
+    if len(rows) > _SAMPLE:
+        rows = generator.choice(rows, _SAMPLE, replace=False)
+    kept = ranks[rows]
+    classes = [one for one in np.unique(kept) if (kept == one).sum() >= FEW_ROWS]
+    if len(classes) < 5:
+        return
+    values = columns[rows]
+    spread = np.nanstd(values, 0)
+    values = values[:, spread > 0]
+    if not values.shape[1]:
+        return
+    values = (values - np.nanmean(values, 0)) / np.nanstd(values, 0)
+    values = np.nan_to_num(values).clip(-4, 4)
+    centres = np.stack([values[kept == one].mean(0) for one in classes])
+    noise = np.sqrt([1 / (kept == one).sum() for one in classes])
+    clear = (np.abs(centres) > 4 * noise[:, None]).any(0)
+    if clear.sum() < 1 or np.abs(centres).max() < 0.3:
+        return  # nothing tells the classes apart, so nothing tells their order
+    apart = np.linalg.norm(centres[:, None, clear] - centres[None, :, clear], axis=-1)
+    upper = np.triu_indices(len(classes), 1)
+
+    def along(order: NDArray[Any]) -> float:
+        steps = np.abs(order[:, None] - order[None, :])[upper]
+        return float(np.corrcoef(apart[upper], steps)[0, 1])
+
+    given = along(np.arange(len(classes)))
+    shuffled = [along(generator.permutation(len(classes))) for _ in range(_SHUFFLES)]
+    if np.mean([one >= given for one in shuffled]) > 0.3:
+        yield (
+            "the target looks unordered: neighbouring classes are no more alike than others, by "
+            "what the columns say; is their order right, and do they have one?"
+        )
