@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from echelon.cli.options import AsJson, Model
@@ -33,6 +34,11 @@ def info(model: Model, as_json: AsJson = False) -> None:
         "calibration": fitted.calibration_summary_,
         "interval_rows": 0 if kept is None else len(kept.ranks),
         "echelon": read_bundle(model, KEY).document["echelon"],
+        "data": fitted.about_.get("data"),
+        "target": fitted.about_.get("target"),
+        "scores": fitted.scores_,
+        "written": _written(model),
+        "bytes": model.stat().st_size,
     }
     if as_json:
         print(json.dumps(document))
@@ -55,12 +61,31 @@ def _lines(document: Mapping[str, Any]) -> dict[str, str]:
         "kind": f"{document['kind']}: {summary}",
         **({} if document["method"] is None else {"method": document["method"]}),
         "classes": plain(document["classes"]),
+        **{name: document[name] for name in ("data", "target") if document[name] is not None},
         **({} if rows is None else {"rows": f"{rows:,} in training"}),
+        **({} if not document["scores"] else {"scores": _scores(document["scores"])}),
         "decision": document["decision"],
         "calibration": _calibration(document),
         "intervals": f"{kept:,} rows kept for them" if kept else "none",
-        "echelon": f"written by {document['echelon']}",
+        "echelon": f"written by {document['echelon']} on {document['written']}",
+        "size": f"{document['bytes'] / 1e6:.2f} MB",
     }
+
+
+def _written(model: Path) -> str:
+    return str(dt.datetime.fromtimestamp(model.stat().st_mtime).date())
+
+
+def _scores(scores: Mapping[str, float]) -> str:
+    """Scores of unseen rows in words.
+
+    Examples
+    --------
+    >>> _scores({"rows": 100.0, "accuracy": 0.5, "mae": 0.61234, "rps": 0.3})
+    'accuracy 0.5000, mae 0.6123, rps 0.3000 on 100 rows that the fit had not seen'
+    """
+    shown = ", ".join(f"{name} {value:.4f}" for name, value in scores.items() if name != "rows")
+    return f"{shown} on {scores.get('rows', 0):,.0f} rows that the fit had not seen"
 
 
 def _calibration(document: Mapping[str, Any]) -> str:

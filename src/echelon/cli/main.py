@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import typer
 
+from echelon.cli.check import check
 from echelon.cli.compare import compare
 from echelon.cli.evaluate import evaluate
 from echelon.cli.export import export
@@ -39,7 +40,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 for _command in (
-    fit, predict, evaluate, export, info, methods, compare, grid, report, reproduce,
+    check, fit, predict, evaluate, export, info, methods, compare, grid, report, reproduce,
 ):  # fmt: skip
     app.command()(_command)
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from echelon.cli.spreadsheets import csv_lines
+from echelon.cli.spreadsheets import csv_lines, harmless
 from echelon.storage.atomic import (
     WriteFailed,
     is_stream,
@@ -25,7 +25,7 @@ from echelon.storage.atomic import (
 )
 
 _STANDARD_OUTPUT = "-"
-_TABLES = (".csv", ".parquet", ".pq")
+_TABLES = (".csv", ".parquet", ".pq", ".xlsx", ".jsonl")
 _PAGES = (".html", ".htm")
 _GRAPHS = (".onnx",)
 # Endings of other things that echelon reads or writes: a model under such a name misleads.
@@ -129,7 +129,7 @@ def _require_suffix(out: Path, known: Sequence[str], what: str) -> None:
 def written_table(
     out: Path, columns: Sequence[str], like: Any, *, short: Sequence[str], safe: bool
 ) -> Iterator[Callable[[Any], None]]:
-    """A function that adds frames of the same columns to a table: CSV, or Parquet by its ending.
+    """A function that adds frames of the same columns to a table: CSV, or another by its ending.
 
     Parameters
     ----------
@@ -146,6 +146,11 @@ def written_table(
         if out.suffix.lower() in (".parquet", ".pq"):
             with _parquet(stream, columns, like) as write:
                 yield write
+        elif out.suffix.lower() == ".xlsx":
+            with _excel(stream, columns, safe) as write:
+                yield write
+        elif out.suffix.lower() == ".jsonl":
+            yield _json_lines(stream)
         else:
             yield _csv(stream, columns, short, safe)
 
@@ -175,6 +180,54 @@ def _csv(
 
     write(pd.DataFrame(columns=list(columns)), header=True)
     return write
+
+
+def _json_lines(stream: BinaryIO) -> Callable[[Any], None]:
+    import json
+
+    def write(table: Any) -> None:
+        names = list(table)
+        for row in table.itertuples(index=False, name=None):
+            record = {name: plain_cell(cell) for name, cell in zip(names, row, strict=True)}
+            stream.write(json.dumps(record, ensure_ascii=False).encode("utf-8") + b"\n")
+
+    return write
+
+
+@contextmanager
+def _excel(
+    stream: BinaryIO, columns: Sequence[str], safe: bool
+) -> Iterator[Callable[[Any], None]]:
+    from echelon.extras import require
+
+    openpyxl = require("openpyxl", "Excel files")
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet("predictions")
+    cell_of = require("openpyxl.cell", "Excel files").WriteOnlyCell
+
+    def text(value: Any) -> Any:
+        """A cell that is shown, never run: what begins with = would be a formula otherwise."""
+        if not isinstance(value, str):
+            return value
+        cell = cell_of(sheet, value=harmless(value) if safe else value)
+        cell.data_type = "s"
+        return cell
+
+    sheet.append([text(str(name)) for name in columns])
+
+    def write(table: Any) -> None:
+        for row in table.itertuples(index=False, name=None):
+            sheet.append([text(plain_cell(cell)) for cell in row])
+
+    yield write
+    book.save(stream)
+
+
+def plain_cell(value: Any) -> Any:
+    """A cell as Python has it, None where it is missing."""
+    if value is None or value != value:
+        return None
+    return value.item() if hasattr(value, "item") else value
 
 
 @contextmanager

@@ -1,0 +1,72 @@
+"""Rows that lie outside what a model was trained on, by the summary of its training columns."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from echelon.data.columns import MAX_CATEGORIES, names_of
+from echelon.data.tables import RawTable, TableSchema
+
+# How far beyond the smallest and the largest training value a number may lie, as a share of the
+# distance between the middle 90 % of them: a little beyond lies some row of every new table.
+_MARGIN = 0.25
+
+
+def outside_columns(
+    schema: TableSchema,
+    summaries: Sequence[Mapping[str, Any]],
+    frame: pd.DataFrame,
+    table: RawTable,
+) -> NDArray[Any]:
+    """The columns in which each row lies outside, (n,): their names, "; " between them.
+
+    A number or a date does that lies well beyond all of the training rows, and a category that they
+    had not.
+
+    Parameters
+    ----------
+    schema : TableSchema
+    summaries : sequence of mapping
+        Of the training columns; see :func:`echelon.data.summary.summarise_columns`.
+    frame : DataFrame
+        The rows.
+    table : RawTable
+        The same rows as the schema reads them.
+
+    Examples
+    --------
+    >>> from echelon.data.summary import summarise_columns
+    >>> rows = pd.DataFrame({"size": np.arange(10.0), "colour": ["red", "blue"] * 5})
+    >>> schema = TableSchema.of(rows)
+    >>> summaries = summarise_columns(schema, schema.read(rows))
+    >>> new = pd.DataFrame({"size": [5.0, 99.0, None], "colour": ["red", "green", "blue"]})
+    >>> outside_columns(schema, summaries, new, schema.read(new)).tolist()
+    ['', 'size; colour', '']
+    """
+    by_name = {str(summary["name"]): summary for summary in summaries}
+    found = np.full(len(table), "", dtype=object)
+    for i, column in enumerate(schema.measured):
+        quantiles = by_name.get(column.name, {}).get("quantiles") or []
+        if len(quantiles) < 3:
+            continue
+        lowest, highest = float(quantiles[0]), float(quantiles[-1])
+        margin = _MARGIN * (float(quantiles[-2]) - float(quantiles[1]))
+        # the summary has six digits
+        margin += 1e-5 * max(abs(lowest), abs(highest))
+        values = table.numbers[:, i]
+        _add(found, (values < lowest - margin) | (values > highest + margin), column.name)
+    for i, column in enumerate(schema.categorical):
+        if len(column.categories) >= MAX_CATEGORIES:
+            continue  # those that are not kept may have been there
+        unknown = table.codes[:, i] == 0
+        if unknown.any():
+            present = ~pd.isna(names_of(frame[column.name]))
+            _add(found, unknown & present, column.name)
+    return found
+
+
+def _add(found: NDArray[Any], rows: NDArray[np.bool_], name: str) -> None:
+    found[rows] = [f"{before}; {name}" if before else name for before in found[rows]]
