@@ -62,7 +62,9 @@ def make_survey(n: int = 1100, seed: int = 0) -> Survey:
         f"{one:,.2f}".replace(",", " ").replace(".", ",").replace(" ", ".") for one in income
     ]
     written["discount"] = [f"{one:.1f} %".replace(".", ",") for one in discount]
-    written["wait"] = ["" if one != one else f"{one:.1f}".replace(".", ",") for one in clean["wait"]]
+    written["wait"] = [
+        "" if one != one else f"{one:.1f}".replace(".", ",") for one in clean["wait"]
+    ]
     written["member"] = np.where(member, "Ja", "Nein")
     written["region"] = region
     written["visited"] = pd.Series(visited).dt.strftime("%d.%m.%Y")

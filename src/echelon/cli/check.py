@@ -102,9 +102,7 @@ def _suspects(described: DataDescription, spec: str) -> dict[str, Any]:
         for kind, name in described.columns_by_kind.items():
             if name is not None:
                 made.set_params(**{kind: name})
-        curve = cross_val_curve(
-            made, rows.features, rows.labels, folds=_FOLDS, groups=rows.groups
-        )
+        curve = cross_val_curve(made, rows.features, rows.labels, folds=_FOLDS, groups=rows.groups)
     from echelon.data.labels import as_ranks
 
     ranks = as_ranks(rows.labels, known)

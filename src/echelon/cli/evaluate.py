@@ -66,7 +66,9 @@ def evaluate(
     labels = fitted.labels_.read_cells(frame[target]).set_axis(frame.index)
     frame, labels, unlabelled = described.with_labels(frame, labels)
     known = fitted.classes_.tolist()
-    require_known(labels, known, f"the column {target!r} of {described.name}", "the classes of the model")
+    require_known(
+        labels, known, f"the column {target!r} of {described.name}", "the classes of the model"
+    )
     truth = fitted.labels_.to_ranks(labels)
     curve = fitted.curve(frame.drop(columns=[target]))
     predicted = curve.label(fitted.decision_rule(read_decision(decision))).cpu().numpy()

@@ -143,9 +143,7 @@ def predict(
     chunks = described.chunks() if single is None else iter([single])
     with (
         gathered_remarks() as remarks,
-        written_table(
-            out, [*first, *results], types, short=short, safe=formula_safe
-        ) as write,
+        written_table(out, [*first, *results], types, short=short, safe=formula_safe) as write,
         _rows_bar(shown=not as_json and single is None) as report,
     ):
         for frame in chunks:
@@ -159,9 +157,7 @@ def predict(
             located = chunk if single is not None else described.with_located_images(chunk)
             if single is None:
                 refuse_inputs(out, described.images(located))
-            readable, unread = (
-                (located, 0) if single is not None else described.readable(located)
-            )
+            readable, unread = (located, 0) if single is not None else described.readable(located)
             table = pd.DataFrame(columns=results)
             if len(readable):
                 curve = fitted.curve(readable)
@@ -242,9 +238,7 @@ def _outside(fitted: Any, frame: Any) -> Any:
     from echelon.data.outside import outside_columns
 
     try:
-        return outside_columns(
-            fitted.schema_, fitted.columns_, frame, fitted.schema_.read(frame)
-        )
+        return outside_columns(fitted.schema_, fitted.columns_, frame, fitted.schema_.read(frame))
     except (LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"the model is damaged: its columns are not described ({error})") from None
 

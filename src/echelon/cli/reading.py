@@ -428,7 +428,9 @@ def require_images(fitted: Any, model: Path, described: DataDescription) -> None
     """Raise where images are given to a model that takes none."""
     is_folder, folder = described.is_image_folder, described.image_folder
     if fitted.image_column is None and (is_folder or folder is not None):
-        what = f"{described.name} is a folder of them" if is_folder else f"--image-folder is {folder}"
+        what = (
+            f"{described.name} is a folder of them" if is_folder else f"--image-folder is {folder}"
+        )
         raise ValueError(
             f"{model} was fitted without images, and {what}; give a table with its columns: "
             f"{plain([column.name for column in fitted.schema_.columns])}"

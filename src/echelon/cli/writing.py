@@ -195,9 +195,7 @@ def _json_lines(stream: BinaryIO) -> Callable[[Any], None]:
 
 
 @contextmanager
-def _excel(
-    stream: BinaryIO, columns: Sequence[str], safe: bool
-) -> Iterator[Callable[[Any], None]]:
+def _excel(stream: BinaryIO, columns: Sequence[str], safe: bool) -> Iterator[Callable[[Any], None]]:
     from echelon.extras import require
 
     openpyxl = require("openpyxl", "Excel files")

@@ -115,6 +115,7 @@ def check_table(
         findings += said
     decimal = frame.attrs.get(DECIMAL) or decimal_sign(frame.drop(columns=[*apart]))
     columns: list[ColumnCheck] = []
+    codes: dict[str, tuple[float, int]] = {}
     seen: list[NDArray[np.float64]] = []
     with gathered_remarks() as remarks:
         for name in frame:
@@ -127,10 +128,13 @@ def check_table(
             values = _values(cells, decided)
             columns.append(_check_column(decided, values, reason))
             if reason is None:
-                findings += _of_column(decided, values)
+                findings += _of_categories(decided)
+                if decided.kind == "number":
+                    codes |= {decided.name: found for found in _no_answer(values)}
                 if ranks is not None:
                     findings += _gives_away(str(name), values, ranks)
                     seen.append(_numbers(values))
+    findings += _codes_in_words(codes)
     findings += [Remarks(unread={key: one}).sentence() for key, one in remarks.unread.items()]
     findings += [Remarks(codes={key: one}).sentence() for key, one in remarks.codes.items()]
     if ranks is not None and seen:
@@ -171,7 +175,8 @@ def _check_column(decided: Column, values: NDArray[Any], reason: str | None) -> 
         holds = f"{low} to {high}"
     else:
         holds = f"{present.min():.6g} to {present.max():.6g}" if len(present) else ""
-    if decided.writing in IN_WORDS:
+    is_plain = decided.kind == "number" and decided.writing in ".," and _are_whole(present)
+    if decided.writing in IN_WORDS and not is_plain:
         holds += f", {IN_WORDS[decided.writing]}"
     use = "used"
     if reason is not None:
@@ -183,41 +188,52 @@ def _check_column(decided: Column, values: NDArray[Any], reason: str | None) -> 
     return ColumnCheck(decided.name, decided.kind, holds, round(missing, 4), use)
 
 
+def _are_whole(values: NDArray[Any]) -> bool:
+    return bool((values == np.floor(values)).all())
+
+
 def _short(text: str) -> str:
     return text if len(text) <= 20 else f"{text[:17]}..."
 
 
-def _of_column(decided: Column, values: NDArray[Any]) -> Iterator[str]:
-    present = values[~pd.isna(values)]
-    if decided.kind == "category":
-        groups = variants(list(decided.categories))
-        if groups:
-            example = next(iter(groups.values()))
-            yield (
-                f"column {decided.name!r} has categories that differ only by case or spaces, such "
-                f"as {' and '.join(map(repr, example[:3]))}: they count as different"
-            )
-    elif decided.kind == "number" and len(present):
-        codes = _no_answer(present)
-        if codes:
-            rows = int(np.isin(present, codes).sum())
-            shown = " and ".join(f"{code:g}" for code in codes)
-            yield (
-                f"column {decided.name!r} holds {shown} in {rows:,} rows, far from its other "
-                f"values: where that means no answer, empty these cells, as it counts as a number"
-            )
+def _of_categories(decided: Column) -> Iterator[str]:
+    groups = variants(list(decided.categories))
+    if groups:
+        example = next(iter(groups.values()))
+        yield (
+            f"column {decided.name!r} has categories that differ only by case or spaces, such as "
+            f"{' and '.join(map(repr, example[:3]))}: they count as different"
+        )
 
 
-def _no_answer(present: NDArray[Any]) -> list[float]:
-    """Codes for no answer that stand far from the other values, which lie on a small scale."""
-    different = np.unique(present)
-    codes = [value for value in different if value in NO_ANSWER]
+def _no_answer(values: NDArray[Any]) -> Iterator[tuple[float, int]]:
+    """The code for no answer, and its rows, that stands far from values on a small scale."""
+    present = values[~np.isnan(values)]
+    different = np.unique(present) if len(present) else present
+    if len(different) > _SMALL_SCALE + len(NO_ANSWER):
+        return
     others = different[~np.isin(different, NO_ANSWER)]
-    if not codes or not 2 <= len(others) <= _SMALL_SCALE or (others != np.floor(others)).any():
-        return []
+    if not 2 <= len(others) <= _SMALL_SCALE or not _are_whole(others):
+        return
     low, high = float(others.min()), float(others.max())
-    reach = high - low
-    return [float(c) for c in codes if c > high + max(2 * reach, 5) or (c < low and low >= 0)]
+    for code in different[np.isin(different, NO_ANSWER)][::-1]:
+        if code > high + max(2 * (high - low), 5) or code < low >= 0:
+            yield float(code), int((present == code).sum())
+            return
+
+
+def _codes_in_words(codes: Mapping[str, tuple[float, int]]) -> Iterator[str]:
+    """One sentence for each code, however many columns hold it."""
+    for code in sorted({value for value, _ in codes.values()}):
+        names = [name for name, (value, _) in codes.items() if value == code]
+        rows = sum(count for value, count in codes.values() if value == code)
+        where = f"column {names[0]!r}" if len(names) == 1 else f"{len(names)} columns"
+        listed = "" if len(names) == 1 else f" ({', '.join(names[:6])}{', ..' * (len(names) > 6)})"
+        yield (
+            f"{where}{listed} hold{'s' * (len(names) == 1)} {code:g} in {rows:,} cells, far from "
+            f"the other values: it looks like a code for no answer, and counts as a number; empty "
+            f"these cells if it is one"
+        )
 
 
 # ---- the target ----------------------------------------------------------------------------------
@@ -242,10 +258,12 @@ def _check_target(
     counts = present.value_counts()
     found = [*counts.index]
     twice = variants(found)
-    for members in list(twice.values())[:3]:
+    if twice:
+        members = next(iter(twice.values()))
+        more = f" (and so do those of {len(twice) - 1} other classes)" if len(twice) > 1 else ""
         findings.append(
-            f"the labels {' and '.join(map(repr, members))} differ only by case or spaces: "
-            f"--classes with one of them makes them one"
+            f"the labels {' and '.join(map(repr, members))} differ only by case or spaces{more}: "
+            f"--classes makes them one"
         )
     order = named
     if named is None:
@@ -273,7 +291,7 @@ def _check_target(
     listed = order if order is not None else found
     counted = {str(one): int(counts.get(one, 0)) for one in listed}
     few = {one: rows for one, rows in counted.items() if rows < FEW_ROWS}
-    if few:
+    if few and (order is not None or not twice):
         shown = ", ".join(f"{one!r} ({rows})" for one, rows in list(few.items())[:5])
         findings.append(f"classes with few rows, which can hardly be learnt: {shown}")
     for code in NO_ANSWER:
@@ -286,7 +304,9 @@ def _check_target(
                 )
     if order is None:
         return findings, counted, int(missing.sum()), None
-    ranks = pd.Index(order).get_indexer(pd.Index(labels.where(~missing, None).tolist(), dtype=object))
+    ranks = pd.Index(order).get_indexer(
+        pd.Index(labels.where(~missing, None).tolist(), dtype=object)
+    )
     return findings, counted, int(missing.sum()), np.asarray(ranks, dtype=np.int64)
 
 

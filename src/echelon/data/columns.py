@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -174,7 +175,7 @@ def decide_column(
     candidates: tuple[Kind, ...] = () if codes.any() else ("number", "date")
     for kind in candidates:
         writing, values = decide_writing(
-            cells, counts, kind, decimal, _read_all(cells, kind), _READERS[kind]
+            cells, counts, kind, decimal, partial(_read_all, cells, kind), _READERS[kind]
         )
         wrong = np.array([value is None for value in values], dtype=bool)
         blank = np.array([value is not None and value != value for value in values], dtype=bool)

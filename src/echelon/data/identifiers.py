@@ -44,9 +44,10 @@ def identifier_reason(name: str, column: "pd.Series[Any]") -> str | None:
         return _of_whole_numbers(name, column.dropna().to_numpy())
     if not (dtype == object or isinstance(dtype, pd.StringDtype)):
         return None
-    if column.map(type).isin((str, type(None), float)).all():
+    what = pd.api.types.infer_dtype(column, skipna=True)
+    if what == "string":
         return _of_texts(name, column)
-    if column.map(lambda cell: type(cell) is int or cell is None).all():
+    if what == "integer":
         return _of_whole_numbers(name, column.dropna().to_numpy())
     return None
 

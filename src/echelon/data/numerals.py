@@ -174,9 +174,12 @@ def _quick_numbers(cells: NDArray[Any], writing: str) -> NDArray[np.float64] | N
     except (_ARROW.ArrowException, TypeError, UnicodeError):
         return None
     compute = _ARROW.compute
-    if texts.null_count or not compute.all(
-        compute.match_substring_regex(texts, f"^(?:{_PATTERNS[writing]})$")
-    ).as_py():
+    if (
+        texts.null_count
+        or not compute.all(
+            compute.match_substring_regex(texts, f"^(?:{_PATTERNS[writing]})$")
+        ).as_py()
+    ):
         return None
     bare = compute.replace_substring_regex(texts, _DROPPED[writing], "")
     bare = compute.replace_substring(compute.replace_substring(bare, ",", "."), _MINUS, "-")
@@ -195,7 +198,7 @@ def decide_writing(
     counts: NDArray[np.int64],
     kind: str,
     decimal: str | None,
-    plain: Any,
+    read_plain: Callable[[], Any],
     otherwise: Callable[[Any], float | None],
 ) -> tuple[str, Any]:
     """How a column is written if it holds numbers, or dates, and what its cells then are.
@@ -208,8 +211,8 @@ def decide_writing(
     decimal : {".", ","} or None
         The decimal sign of the rest of the table, where that is known. It settles what could be
         read in two ways: "1.234" is a thousand and more beside columns such as "3,5".
-    plain : sequence, shape (n,)
-        The values of the cells as programs write them.
+    read_plain : callable
+        Gives the values of the cells as programs write them, (n,).
     otherwise : callable
         Reads a cell that is no string.
 
@@ -219,6 +222,13 @@ def decide_writing(
     values : sequence, shape (n,)
         None where a cell is none of its kind.
     """
+    if kind == "number" and decimal == COMMA:
+        quick = _quick_numbers(cells, COMMA)
+        if quick is not None:
+            return COMMA, quick
+    plain = read_plain()
+    if kind == "number" and decimal != COMMA and isinstance(plain, np.ndarray):
+        return "", plain
     texts = np.array([isinstance(cell, str) for cell in cells], dtype=bool)
     if not texts.any():
         return ("" if kind == "number" else YEAR_FIRST), plain

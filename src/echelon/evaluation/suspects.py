@@ -65,9 +65,7 @@ def likelihoods(ranks: NDArray[np.int64], probabilities: Floats) -> Floats:
     return found
 
 
-def find_suspects(
-    ranks: NDArray[np.int64], probabilities: Floats, *, seed: int = 0
-) -> Suspects:
+def find_suspects(ranks: NDArray[np.int64], probabilities: Floats, *, seed: int = 0) -> Suspects:
     """Rank the rows by how unlikely their labels are.
 
     Parameters
@@ -93,7 +91,9 @@ def find_suspects(
     cumulative = mended.cumsum(1)
     counts = []
     for _ in range(_DRAWS):
-        drawn = (cumulative < generator.random((len(ranks), 1))).sum(1).clip(max=mended.shape[1] - 1)
+        drawn = (
+            (cumulative < generator.random((len(ranks), 1))).sum(1).clip(max=mended.shape[1] - 1)
+        )
         counts.append(int((likelihoods(drawn, mended) < UNLIKELY).sum()))
     return Suspects(
         order=np.argsort(found, kind="stable"),

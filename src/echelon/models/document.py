@@ -68,9 +68,7 @@ def write_model(model: Any, path: str | Path) -> None:
         "class_kind": model.labels_.classes.dtype.kind,
         "schema": {
             "named": model.schema_.named,
-            "columns": [
-                [c.name, c.kind, c.categories, c.writing] for c in model.schema_.columns
-            ],
+            "columns": [[c.name, c.kind, c.categories, c.writing] for c in model.schema_.columns],
         },
         "rows": model.num_rows_,
         "scores": model.scores_,

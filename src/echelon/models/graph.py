@@ -80,9 +80,7 @@ class _Expression:
 
     def _with(self, operator: str, other: Any) -> "_Expression":
         right = (
-            other.name
-            if isinstance(other, _Expression)
-            else self.graph.constant(np.float64(other))
+            other.name if isinstance(other, _Expression) else self.graph.constant(np.float64(other))
         )
         return _Expression(self.graph, self.graph.node(operator, self.name, right))
 

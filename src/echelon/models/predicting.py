@@ -312,7 +312,9 @@ class Unseen(NamedTuple):
 
     def scores(self) -> dict[str, float]:
         """What the model is worth on these rows, with the median of each curve as its label."""
-        predicted = (self.probabilities.cumsum(1) < 0.5).sum(1).clip(max=self.probabilities.shape[1] - 1)
+        predicted = (
+            (self.probabilities.cumsum(1) < 0.5).sum(1).clip(max=self.probabilities.shape[1] - 1)
+        )
         given = {"sample_weight": self.weight}
         return {
             "rows": float(len(self.ranks)),
