@@ -68,7 +68,20 @@ def make_survey(n: int = 1100, seed: int = 0) -> Survey:
     written["member"] = np.where(member, "Ja", "Nein")
     written["region"] = region
     written["visited"] = pd.Series(visited).dt.strftime("%d.%m.%Y")
-    words = "staff room price queue music light coffee table parking toilet garden menu".split()
+    words = [
+        "staff",
+        "room",
+        "price",
+        "queue",
+        "music",
+        "light",
+        "coffee",
+        "table",
+        "parking",
+        "toilet",
+        "garden",
+        "menu",
+    ]
     written["comment"] = [
         " ".join(generator.choice(words, 6)) + f"; no. {i}, really" for i in range(n)
     ]

@@ -269,8 +269,7 @@ def _highest(best: Any, table: Any, by: str | list[str], top: int) -> Any:
         score = pd.Series(table[by].to_numpy(dtype=float) @ np.arange(len(by)), index=table.index)
     table = table.assign(**{_SCORE: score})
     both = table if best is None or not len(best) else pd.concat([best, table], ignore_index=True)
-    found = both.sort_values(_SCORE, ascending=False, kind="stable").head(top)
-    return found
+    return both.sort_values(_SCORE, ascending=False, kind="stable").head(top)
 
 
 def _column_types(fitted: Any, labels: list[str], texts: list[str]) -> dict[str, str]:

@@ -130,7 +130,9 @@ def check_table(
             if reason is None:
                 findings += _of_categories(decided)
                 if decided.kind == "number":
-                    codes |= {decided.name: found for found in _no_answer(values)}
+                    code = _no_answer(values)
+                    if code is not None:
+                        codes[decided.name] = code
                 if ranks is not None:
                     findings += _gives_away(str(name), values, ranks)
                     seen.append(_numbers(values))
@@ -206,20 +208,20 @@ def _of_categories(decided: Column) -> Iterator[str]:
         )
 
 
-def _no_answer(values: NDArray[Any]) -> Iterator[tuple[float, int]]:
+def _no_answer(values: NDArray[Any]) -> tuple[float, int] | None:
     """The code for no answer, and its rows, that stands far from values on a small scale."""
     present = values[~np.isnan(values)]
     different = np.unique(present) if len(present) else present
     if len(different) > _SMALL_SCALE + len(NO_ANSWER):
-        return
+        return None
     others = different[~np.isin(different, NO_ANSWER)]
     if not 2 <= len(others) <= _SMALL_SCALE or not _are_whole(others):
-        return
+        return None
     low, high = float(others.min()), float(others.max())
     for code in different[np.isin(different, NO_ANSWER)][::-1]:
         if code > high + max(2 * (high - low), 5) or code < low >= 0:
-            yield float(code), int((present == code).sum())
-            return
+            return float(code), int((present == code).sum())
+    return None
 
 
 def _codes_in_words(codes: Mapping[str, tuple[float, int]]) -> Iterator[str]:

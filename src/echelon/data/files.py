@@ -109,7 +109,8 @@ def _in_order(chunk: pd.DataFrame, names: list[str], path: Path) -> pd.DataFrame
         raise ValueError(
             f"files that are read together must have the same columns, and {shown(path)} {what}"
         )
-    return chunk[names]
+    ordered: pd.DataFrame = chunk[names]
+    return ordered
 
 
 def _chunks_of(path: Path, rows: int, compact: bool, reading: Reading) -> Iterator[pd.DataFrame]:

@@ -127,7 +127,7 @@ class Look:
         return ", ".join(said)
 
 
-def look_at(path: Path, reading: Reading = Reading()) -> Look:  # noqa: B008 (it is frozen)
+def look_at(path: Path, reading: Reading = Reading()) -> Look:
     """Find out what a file is; raise where it is nothing that can be read as a table."""
     with open_regular(path) as stream:
         start = stream.read(16)

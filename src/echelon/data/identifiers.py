@@ -42,7 +42,7 @@ def identifier_reason(name: str, column: "pd.Series[Any]") -> str | None:
     dtype = column.dtype
     if pd.api.types.is_integer_dtype(dtype):
         return _of_whole_numbers(name, column.dropna().to_numpy())
-    if not (dtype == object or isinstance(dtype, pd.StringDtype)):
+    if not (pd.api.types.is_object_dtype(dtype) or isinstance(dtype, pd.StringDtype)):
         return None
     what = pd.api.types.infer_dtype(column, skipna=True)
     if what == "string":

@@ -172,8 +172,8 @@ def typed_labels(
     """The labels of a column of a file, and the classes that were named for it, in one type.
 
     Cells that are strings are whole numbers, numbers, booleans or strings if all of them are; codes
-    with leading zeros are strings. Whatever is named among the classes is a label, also ``"NA"``, and
-    so is what differs from one of them only by case or spaces.
+    with leading zeros are strings. Whatever is named among the classes is a label, also ``"NA"``,
+    and so is what differs from one of them only by case or spaces.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ IN_WORDS = {
 _TRUE = ("true", "yes", "y", "ja", "j", "oui", "si", "sí", "sim", "wahr", "vrai", "verdadero", "on")
 _FALSE = ("false", "no", "n", "nein", "non", "não", "nao", "falsch", "faux", "falso", "off", "nee")
 _WORDS = {**dict.fromkeys(_TRUE, 1.0), **dict.fromkeys(_FALSE, 0.0)}
-_SPACES = " \u00a0\u2009\u202f'’"  # between the groups of a number, whatever its decimal sign
+_SPACES = " \u00a0\u2009\u202f'\u2019"  # between the groups of a number, whatever its decimal sign
 _MINUS = "\u2212"
 _LOOKED_AT = 400  # cells of each column, to see how a whole table is written
 _MOST = 0.9
@@ -112,8 +112,8 @@ def read_day(text: str, writing: str) -> float | None:
 
     Examples
     --------
-    >>> read_day("02.01.1970", "dmy"), read_day("1/2/1970 12:00", "mdy"), read_day("31/31/70", "dmy")
-    (1.0, 1.5, None)
+    >>> read_day("02.01.1970", "dmy"), read_day("1/2/1970 12:00", "mdy")
+    (1.0, 1.5)
     """
     found = _DATES[writing].fullmatch(text)
     if found is None:
@@ -237,7 +237,7 @@ def decide_writing(
         best, values = YEAR_FIRST, plain
         if not wrong.any() or not _has_digits(cells[wrong & texts]):
             return best, values
-        order = (YEAR_FIRST, *_orders(cells[texts], decimal))
+        order: tuple[str, ...] = (YEAR_FIRST, *_orders(cells[texts], decimal))
     else:
         best, values = "", plain
         order = (COMMA, POINT) if decimal == COMMA else (POINT, COMMA)
@@ -305,7 +305,9 @@ def decimal_sign(table: pd.DataFrame) -> str | None:
     votes = {POINT: 0, COMMA: 0}
     for i in range(table.shape[1]):
         column = table.iloc[:, i]
-        if not (column.dtype == object or isinstance(column.dtype, pd.StringDtype)):
+        if not (
+            pd.api.types.is_object_dtype(column.dtype) or isinstance(column.dtype, pd.StringDtype)
+        ):
             continue
         shown = [
             cell

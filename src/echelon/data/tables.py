@@ -34,8 +34,8 @@ from echelon.data.columns import (
     single_column,
     stack,
 )
-from echelon.data.kinds.base import CELL_KINDS, TABLE, cell_kind
 from echelon.data.identifiers import KEEP, identifier_reason
+from echelon.data.kinds.base import CELL_KINDS, TABLE, cell_kind
 from echelon.data.kinds.base import KINDS as ROW_KINDS
 from echelon.data.numerals import decimal_sign
 
@@ -223,10 +223,10 @@ class TableSchema:
         known = self.measured
         if decimal := table.attrs.get(DECIMAL):  # of this table, whatever the training rows had
             known = [replace(c, writing=decimal) if c.kind == "number" else c for c in known]
-        numbers = {c.name: numbers_of(table[c.name], c, remarks) for c in known}
-        parts = [part for date in self.calendar for part in calendar_numbers(numbers[date.name])]
+        measured = {c.name: numbers_of(table[c.name], c, remarks) for c in known}
+        parts = [part for date in self.calendar for part in calendar_numbers(measured[date.name])]
         read = RawTable(
-            stack([*numbers.values(), *parts], rows, np.float64),
+            stack([*measured.values(), *parts], rows, np.float64),
             stack([codes_of(table[c.name], c) for c in self.categorical], rows, np.int64),
             {
                 kind: cell_kind(kind).read(table[self.of_kind(kind)[0].name])
@@ -263,6 +263,6 @@ def _decide_all(table: pd.DataFrame, asked: dict[str, Kind]) -> tuple[Column, ..
             columns.append(decided)
     if not columns:  # nothing else to learn from
         remarks.left_out.clear()
-        columns = [decide_column(name, table[name], remarks, decimal) for name in table]
+        columns = [decide_column(str(name), table[name], remarks, decimal) for name in table]
     remarks.say()
     return tuple(columns)

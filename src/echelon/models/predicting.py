@@ -312,15 +312,16 @@ class Unseen(NamedTuple):
 
     def scores(self) -> dict[str, float]:
         """What the model is worth on these rows, with the median of each curve as its label."""
-        predicted = (
-            (self.probabilities.cumsum(1) < 0.5).sum(1).clip(max=self.probabilities.shape[1] - 1)
+        highest = self.probabilities.shape[1] - 1
+        predicted = (self.probabilities.cumsum(1) < 0.5).sum(1).clip(max=highest)
+        rps = metrics.ranked_probability_score(
+            self.ranks, self.probabilities, sample_weight=self.weight
         )
-        given = {"sample_weight": self.weight}
         return {
             "rows": float(len(self.ranks)),
-            "accuracy": metrics.accuracy(self.ranks, predicted, **given),
-            "mae": metrics.mae(self.ranks, predicted, **given),
-            "rps": metrics.ranked_probability_score(self.ranks, self.probabilities, **given),
+            "accuracy": metrics.accuracy(self.ranks, predicted, sample_weight=self.weight),
+            "mae": metrics.mae(self.ranks, predicted, sample_weight=self.weight),
+            "rps": rps,
         }
 
     def cutpoints(self) -> NDArray[np.float64]:
