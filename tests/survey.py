@@ -15,7 +15,7 @@ NO_ANSWER = 99
 
 @dataclass(frozen=True)
 class Survey:
-    """`written` has strings as they stand in the export; `clean` numbers, and `ranks` -1 for none."""
+    """`written` has strings as in the export, `clean` numbers, and `ranks` -1 for no label."""
 
     written: pd.DataFrame
     clean: pd.DataFrame

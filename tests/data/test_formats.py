@@ -116,7 +116,7 @@ def test_a_large_json_file_that_is_no_table_is_refused_at_once(tmp_path: Path) -
         path.write_text(content)
         assert path.stat().st_size > 600_000
         began = time.process_time()
-        with pytest.raises(ValueError, match="a.json"):
+        with pytest.raises(ValueError, match=r"a\.json|holds lists"):
             files.typed_table(path)
         assert time.process_time() - began < 2
 
