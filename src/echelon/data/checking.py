@@ -323,10 +323,10 @@ def _gives_away(name: str, values: NDArray[Any], ranks: NDArray[np.int64]) -> It
     common = np.bincount(kept).max() / len(kept)
     if common >= _TELLS:
         return
-    if 2 <= len(different) <= _MOST_VALUES:
+    if 2 <= len(different) <= min(_MOST_VALUES, len(kept) / 5):
         table = np.bincount(codes * most + kept, minlength=len(different) * most)
         told = table.reshape(len(different), most).max(1).sum() / len(kept)
-        tells = told >= _TELLS and len(different) < len(kept) / 5
+        tells = told >= _TELLS
     elif values.dtype.kind == "f":
         order = np.argsort(values[known], kind="stable")
         changes = int((np.diff(kept[order]) != 0).sum())
