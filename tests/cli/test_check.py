@@ -155,8 +155,8 @@ def test_a_single_sentence_is_predicted(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     texts = [f"{'good' if i % 2 else 'bad'} course" for i in range(40)]
     pd.DataFrame({"text": texts, "y": np.arange(40) % 2}).to_csv("t.csv", index=False)
-    run("fit", "t.csv", "--target", "y", "--text", "text", "--backbone", "lstm", "--max-epochs", "1",
-        "--device", "cpu", "--out", "m", "--json")  # fmt: skip
+    run("fit", "t.csv", "--target", "y", "--text", "text", "--backbone", "lstm", "--max-epochs",
+        "1", "--device", "cpu", "--out", "m", "--json")  # fmt: skip
     shown = run("predict", "m", "good course")
     assert shown.splitlines()[0].startswith("prediction,probability_0")
     assert len(shown.splitlines()) == 2

@@ -39,7 +39,8 @@ def test_the_target(columns, words: str) -> None:
 def test_columns() -> None:
     stars = np.random.default_rng(2).integers(1, 4, N)
     found = findings(
-        "y", y=stars, copy=np.array(["a", "b", "c"])[stars - 1], score=stars + np.linspace(0, 0.9, N),
+        "y", y=stars, copy=np.array(["a", "b", "c"])[stars - 1],
+        score=stars + np.linspace(0, 0.9, N),
         q=np.where(np.arange(N) % 9, stars[::-1], 99),
         colour=np.array(["red", "Red", "blue"])[np.arange(N) % 3],
     )  # fmt: skip
