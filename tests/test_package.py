@@ -50,7 +50,7 @@ def test_import_brings_in_nothing_heavy() -> None:
         ["reproduce", "fireman", "--data", "no-such-file.csv", "--out", "runs"],
         ["fit", "README.md", "--target", "y", "--model", "no-such-model", "--out", "model"],
         ["fit", "README.md", "--target", "y", "--out", "no-such-folder/model"],
-        ["predict", "README.md", "README.md", "--out", "README.xlsx"],
+        ["predict", "README.md", "README.md", "--out", "README.xls"],
     ],
     ids=" ".join,
 )

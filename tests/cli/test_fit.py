@@ -122,9 +122,10 @@ def test_a_class_may_be_named_na(folder: Path) -> None:
     arguments = ("--target", "grade", "--classes", "NA,mid,hi")
     run("fit", "na.csv", *arguments, "--out", "m", *QUICK)
     run("evaluate", "m", "na.csv", "--target", "grade")
-    with pytest.raises(ValueError, match="missing labels"):
+    with pytest.raises(ValueError, match="have no label in the column"):
         CliRunner().invoke(
-            app, ["fit", "na.csv", *arguments[:3], "mid,hi", "--out", "n"], catch_exceptions=False
+            app, ["fit", "na.csv", *arguments[:3], "mid,hi", "--out", "n", "--missing-target", "error"],
+            catch_exceptions=False,
         )
 
 

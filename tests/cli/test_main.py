@@ -27,7 +27,7 @@ def test_json_is_one_document(folder: Path) -> None:
     [
         (("fit", "missing.csv", "--target", "x", "--out", "m"), "there is no file missing.csv"),
         (("fit", "table.csv", "--target", "x", "--out", "m"), "has no column 'x'; it has: a, b"),
-        (("fit", "table.csv", "--target", "grade", "--out", "m"), "say it with classes="),
+        (("fit", "table.csv", "--target", "grade", "--out", "m"), "name them with --classes"),
         (("fit", "table.csv", "--target", "stars", "--out", "no/m"), "folder no does not exist"),
         (
             ("fit", "table.csv", "--target", "stars", "--classes", "a,b", "--out", "m"),

@@ -39,7 +39,7 @@ def test_a_file_without_rows_gives_a_header(folder: Path) -> None:
     for name in ("empty.parquet", "empty.csv"):
         run("predict", "m", name, "--out", "p.csv")
         assert Path("p.csv").read_text() == (
-            "prediction,probability_1,probability_2,probability_3\n"
+            "prediction,probability_1,probability_2,probability_3,outside\n"
         )
 
 

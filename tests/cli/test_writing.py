@@ -21,7 +21,7 @@ from echelon.data import make_friedman
 from echelon.storage.atomic import WriteFailed
 
 QUICK = {"settings": {"max_epochs": 1}, "random_state": 0, "device": "cpu"}
-HEADER = "prediction,probability_1,probability_2,probability_3"
+HEADER = "prediction,probability_1,probability_2,probability_3,outside"
 unix = pytest.mark.skipif(os.name == "nt", reason="of POSIX")
 
 
@@ -79,7 +79,7 @@ PREDICT = ("predict", "model", "table.csv", "--out")
         ((*PREDICT, "link.csv"), "--out link.csv is the same file as the input table.csv"),
         ((*PREDICT, "hard.csv"), "--out hard.csv is the same file as the input table.csv"),
         ((*PREDICT, "costs.csv", "--decision", "costs.csv"), "as the input costs.csv"),
-        ((*PREDICT, "p.xlsx"), "end in .csv, .parquet, .pq; got --out p.xlsx"),
+        ((*PREDICT, "p.xls"), "end in .csv, .parquet, .pq, .xlsx, .jsonl; got --out p.xls"),
         ((*PREDICT, "inner"), "could not write inner: it is a folder; name a file"),
         ((*PREDICT, "no/p.csv"), "the folder no does not exist"),
         ((*PREDICT, "-", "--json"), "--json and --out - cannot both"),

@@ -43,8 +43,7 @@ def check(
         bool,
         typer.Option(
             "--labels",
-            help="Also list the rows whose labels are the least likely, by models that have not "
-            "seen them.",
+            help="Add the rows whose labels are the least likely, by models that have not seen them.",
         ),
     ] = False,
     model: Annotated[

@@ -151,8 +151,6 @@ def fit(
         image_folder, on_broken, sep, decimal, encoding, missing_target, keep_ids,
     )  # fmt: skip
     table = described.table()
-    if not as_json and is_first_process():
-        show_summary(described)
     refuse_inputs(out, described.images(table))
     rows = described.labelled(table)
     kept = {"calibrate": _CALIBRATION_SHARE if calibrate else None, "conformal": conformal}
@@ -183,6 +181,8 @@ def fit(
         verbose=0 if as_json or not is_first_process() else 1,
     )
     own = rows.select(rest)
+    if not as_json and is_first_process():
+        show_summary(described)
     fitted.fit(own.features, own.labels, sample_weight=own.weights, groups=own.groups)
     held = {name: rows.select(mask) for name, mask in zip(shares, masks, strict=True)}
     for name, some in held.items():

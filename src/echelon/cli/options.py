@@ -9,7 +9,7 @@ import glob
 import os
 import stat
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,9 +28,9 @@ def existing_file(path: Path | None) -> Path | None:
     return path
 
 
-def existing_data(paths: list[Path]) -> list[Path]:
+def existing_data(paths: Any) -> Any:
     """Files or folders that are there, patterns that match such, or the standard input."""
-    for path in paths:
+    for path in paths if isinstance(paths, (list, tuple)) else [paths] if paths else []:
         is_pattern = any(sign in str(path) for sign in "*?[") and not os.path.lexists(path)
         if str(path) == "-" or _is_folder(path):
             continue
@@ -175,7 +175,7 @@ KeepIds = Annotated[
     bool,
     typer.Option(
         "--keep-ids",
-        help="Read columns that look like ids or free text as categories, instead of leaving them "
+        help="Keep columns that look like ids or free text, as categories, instead of leaving them "
         "out.",
     ),
 ]

@@ -63,7 +63,7 @@ def predict(
     top: Annotated[
         int | None,
         typer.Option(
-            help="Write only so many rows, those of the largest --risk first; without one, those "
+            help="The number of rows to write, those of the largest --risk first; without one, those "
             "of the highest expected class."
         ),
     ] = None,
