@@ -23,9 +23,9 @@ def test_fit_evaluate_predict(folder: Path) -> None:
         run("predict", "model.echelon", name, "--out", "p.csv")
         predictions = pd.read_csv("p.csv")
         assert list(predictions) == [
-            "prediction", "probability_lo", "probability_mid", "probability_hi",
+            "prediction", "probability_lo", "probability_mid", "probability_hi", "outside",
         ]  # fmt: skip
-        np.testing.assert_allclose(predictions.iloc[:, 1:].sum(axis=1), 1, atol=1e-4)
+        np.testing.assert_allclose(predictions.iloc[:, 1:-1].sum(axis=1), 1, atol=1e-4)
     assert not list(folder.glob(".*partial"))
 
 

@@ -213,7 +213,7 @@ def test_parquet_of_images_some_of_which_cannot_be_read(folder: Path, command) -
     Path("photos/poor/0.png").write_bytes(b"no image")
     assert command("predict", "m", "photos", "--on-broken", "skip", "--out", "p.parquet")[0] == 0
     found = pd.read_parquet("p.parquet").set_index("image")
-    assert list(found) == ["prediction", "probability_poor", "probability_good"]
+    assert list(found) == ["prediction", "probability_poor", "probability_good", "outside"]
     assert found.index[found["prediction"].isna()].tolist() == ["poor/0.png"]
     assert found["probability_poor"].dtype == np.float64
 

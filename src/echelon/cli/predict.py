@@ -235,10 +235,13 @@ def _single_row(fitted: Any, data: Sequence[str]) -> Any:
 
 def _outside(fitted: Any, frame: Any) -> Any:
     """The columns in which rows lie outside what the model was trained on."""
+    from echelon.data.columns import gathered_remarks
     from echelon.data.outside import outside_columns
 
     try:
-        return outside_columns(fitted.schema_, fitted.columns_, frame, fitted.schema_.read(frame))
+        with gathered_remarks():  # the prediction has said them
+            table = fitted.schema_.read(frame)
+        return outside_columns(fitted.schema_, fitted.columns_, frame, table)
     except (LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"the model is damaged: its columns are not described ({error})") from None
 
