@@ -1,6 +1,7 @@
 """The command ``fit``: a model from a table, with texts and images in it or without."""
 
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -181,9 +182,13 @@ def fit(
         verbose=0 if as_json or not is_first_process() else 1,
     )
     own = rows.select(rest)
-    if not as_json and is_first_process():
+    is_told = not as_json and is_first_process()
+    is_watched = sys.stdout.isatty()
+    if is_told and is_watched:
         show_summary(described)
     fitted.fit(own.features, own.labels, sample_weight=own.weights, groups=own.groups)
+    if is_told and not is_watched:  # where nobody waits, nothing is printed before a failure
+        show_summary(described)
     held = {name: rows.select(mask) for name, mask in zip(shares, masks, strict=True)}
     for name, some in held.items():
         if name == "calibrate":
