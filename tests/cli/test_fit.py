@@ -124,7 +124,8 @@ def test_a_class_may_be_named_na(folder: Path) -> None:
     run("evaluate", "m", "na.csv", "--target", "grade")
     with pytest.raises(ValueError, match="have no label in the column"):
         CliRunner().invoke(
-            app, ["fit", "na.csv", *arguments[:3], "mid,hi", "--out", "n", "--missing-target", "error"],
+            app,
+            ["fit", "na.csv", *arguments[:3], "mid,hi", "--out", "n", "--missing-target", "error"],
             catch_exceptions=False,
         )
 

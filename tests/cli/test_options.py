@@ -67,6 +67,6 @@ def test_what_is_there_is_taken(folder: Path) -> None:
         options.existing_data(Path(".")) == options.existing_folder_of_runs(Path(".")) == Path(".")
     )
     assert options.existing_data(None) is options.existing_file(None) is None
-    assert options.existing_or_generated("fireman") == "fireman"
+    assert options.existing_or_generated(["fireman"]) == ["fireman"]
     with pytest.raises(ValueError, match="folder, not a file; name a model that"):
         options.existing_model(Path("."))

@@ -162,7 +162,9 @@ def _set_apart(
 ) -> ColumnCheck:
     missing = float(np.mean([not str(cell).strip() for cell in cells.fillna("")]))
     what = "label" if name == target else kind or "apart"
-    return ColumnCheck(str(name), what, f"{cells.map(str).nunique():,} different", missing, use or "used")
+    return ColumnCheck(
+        str(name), what, f"{cells.map(str).nunique():,} different", missing, use or "used"
+    )
 
 
 def _check_column(decided: Column, values: NDArray[Any], reason: str | None) -> ColumnCheck:
