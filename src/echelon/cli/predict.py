@@ -63,8 +63,8 @@ def predict(
     top: Annotated[
         int | None,
         typer.Option(
-            help="The number of rows to write, those of the largest --risk first; without one, those "
-            "of the highest expected class."
+            help="The number of rows to write, those of the largest --risk first; without a risk, "
+            "those of the highest expected class."
         ),
     ] = None,
     decision: Decision = None,
