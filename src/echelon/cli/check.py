@@ -43,7 +43,7 @@ def check(
         bool,
         typer.Option(
             "--labels",
-            help="Add the rows whose labels are the least likely, by models that have not seen them.",
+            help="Add rows whose labels are the least likely, by models that had not seen them.",
         ),
     ] = False,
     model: Annotated[
