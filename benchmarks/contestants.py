@@ -342,6 +342,10 @@ def _echelon() -> Iterator[tuple[str, Contestant]]:
     models = {
         "echelon auto": (echelon.AutoOrdinal, "`AutoOrdinal()`, 60 s at most"),
         "echelon network": (echelon.OrdinalClassifier, "`OrdinalClassifier()`"),
+        "echelon mlp": (
+            partial(echelon.OrdinalClassifier, backbone="mlp"),
+            '`OrdinalClassifier(backbone="mlp")`',
+        ),
         "echelon tabm": (
             partial(echelon.OrdinalClassifier, backbone="tabm"),
             '`OrdinalClassifier(backbone="tabm")`',

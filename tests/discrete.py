@@ -23,7 +23,11 @@ def draw(n: int, seed: int) -> tuple[pd.DataFrame, NDArray[np.int64]]:
 def discrete_model() -> tuple[OrdinalClassifier, pd.DataFrame]:
     """A model that was fitted on such rows, and many new ones."""
     model = OrdinalClassifier(
-        settings={"max_epochs": 3}, random_state=0, device="cpu", classes=[0, 1, 2, 3, 4]
+        backbone="mlp",
+        settings={"max_epochs": 3},
+        random_state=0,
+        device="cpu",
+        classes=[0, 1, 2, 3, 4],
     )
     return model.fit(*draw(1000, seed=0)), draw(NEW_ROWS, seed=1)[0]
 

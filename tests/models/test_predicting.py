@@ -79,7 +79,7 @@ def test_a_wrong_decision_is_refused_before_fitting(decision, message) -> None:
 def test_crossings_reach_the_user() -> None:
     table, truth = rows(300, 0)
     model = OrdinalClassifier(
-        "ornn", classes=NAMES, settings={"max_epochs": 1}, random_state=0, device="cpu"
+        "ornn", "mlp", classes=NAMES, settings={"max_epochs": 1}, random_state=0, device="cpu"
     )
     curve = model.fit(table, truth).curve(rows(20_000, 1)[0])
     assert float(curve.crossings().max()) > 0

@@ -234,6 +234,7 @@ def test_the_thresholds_of_a_head_are_free_of_decay_unless_asked() -> None:
     for is_decayed in (False, True):
         model = OrdinalClassifier(
             "coral",
+            "mlp",
             settings={
                 "max_epochs": 60,
                 "weight_decay": 0.5,
