@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from echelon import OrdinalClassifier
 from echelon.data.cells import days_of, name_of, number_of, numbers_of_texts
 from echelon.data.files import read_chunks, read_table
-from echelon.data.tables import TableSchema
+from echelon.data.schema import TableSchema
 
 
 @pytest.mark.parametrize(

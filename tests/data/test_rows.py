@@ -9,7 +9,7 @@ from PIL import Image
 
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows, class_weights, divide, row_weights, without_broken
-from echelon.data.tables import TableSchema
+from echelon.data.schema import TableSchema
 
 
 def rows(n: int = 60, **more) -> Rows:

@@ -228,8 +228,8 @@ class LabelledRows:
 
         from echelon.data.columns import gathered_remarks
         from echelon.data.labels import Labels
+        from echelon.data.schema import TableSchema
         from echelon.data.splits import hold_out
-        from echelon.data.tables import TableSchema
 
         if any(not 0 < share < 1 for share in shares) or sum(shares) >= 1:
             raise ValueError(

@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from echelon.data.labels import Labels
+from echelon.data.schema import TableSchema
 from echelon.data.splits import hold_out
-from echelon.data.tables import TableSchema
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from echelon.data.kinds.base import TABLE, Encoding
-from echelon.data.tables import TableSchema
+from echelon.data.schema import TableSchema
 
 ML = "ai.onnx.ml"
 _OPSETS = {"": 18, ML: 4}
@@ -83,7 +83,7 @@ class Graph:
 
     Examples
     --------
-    >>> from echelon.data.tables import Column
+    >>> from echelon.data.schema import Column
     >>> graph = Graph(TableSchema((Column("size", "number"),), named=True), {})
     >>> negative = graph.node("Neg", graph.numbers)
     >>> [node.op_type for node in graph.nodes]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from echelon.data.files import typed_table
 from echelon.data.labels import Labels
-from echelon.data.tables import TableSchema
+from echelon.data.schema import TableSchema
 from echelon.datasets.digits import load_digits
 from echelon.datasets.discs import make_discs
 from echelon.datasets.friedman import fitted_probabilities, make_friedman

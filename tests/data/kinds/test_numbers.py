@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from echelon.data.kinds.numbers import TableEncoder
-from echelon.data.tables import TableSchema
+from echelon.data.schema import TableSchema
 
 
 def encode(frame: pd.DataFrame, scaling: str = "quantile") -> tuple[TableSchema, TableEncoder]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
-    from echelon.data.tables import RawTable, TableSchema
+    from echelon.data.schema import RawTable, TableSchema
 
 Scaling = Literal["quantile", "standard", "none"]
 SCALINGS = ("quantile", "standard", "none")

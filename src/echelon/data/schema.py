@@ -1,4 +1,4 @@
-"""From tables as people have them to the cells of their rows, by kind.
+"""What the columns of a table are, and from tables as people have them to cells by kind.
 
 Invariant: what a column means (its kind, its categories) is decided once, on the training rows, and
 kept in a `TableSchema`.
