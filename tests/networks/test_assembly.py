@@ -10,7 +10,7 @@ from torch import nn
 
 import echelon
 from echelon.data.inputs import Inputs
-from echelon.data.kinds.numbers import TableEncoder
+from echelon.data.kinds.tabular import TableEncoder
 from echelon.data.schema import TableSchema
 from echelon.networks import assembly
 from echelon.networks.assembly import Readers, encode, make_network, read_schema, text_network

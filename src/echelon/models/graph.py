@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from echelon.data.columns import MEASURED
 from echelon.data.kinds.base import TABLE, Encoding
 from echelon.data.schema import TableSchema
 
@@ -176,7 +177,7 @@ class Graph:
             for place, (name, _) in encoding.free.items():
                 shape[place] = name
             return helper.make_tensor_value_info(column.name, types[example.dtype], shape)
-        is_number = column.kind in ("number", "date")
+        is_number = column.kind in MEASURED
         element = TensorProto.DOUBLE if is_number else TensorProto.STRING
         return helper.make_tensor_value_info(column.name, element, ["rows"])
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from echelon.curve import DECISIONS, RankCurve
 from echelon.data.inputs import Inputs
 from echelon.data.kinds.base import CELL_KINDS, TABLE, Encoding, input_options
-from echelon.data.kinds.numbers import TableEncoder
+from echelon.data.kinds.tabular import TableEncoder
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows
 from echelon.data.schema import RawTable, TableSchema
