@@ -30,7 +30,7 @@ SPEC = NetworkSpec(
 
 @pytest.fixture(scope="module")
 def mixed():
-    frame = mixed_table(30)[0].drop(columns="picture")
+    frame = mixed_table(30)[0].drop(columns="photo")
     schema = TableSchema.of(frame, text="review")
     table = schema.read(frame)
     return table, TableEncoder.of(table, schema, scaling="standard")

@@ -59,7 +59,7 @@ class Task:
         return digest.hexdigest()[:16]
 
     def _hashable(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Pictures that are arrays by their pixels; those that are paths by their paths."""
+        """Images that are arrays by their pixels; those that are paths by their paths."""
         if self.image is None:
             return frame
         cells = [
