@@ -101,3 +101,13 @@ def test_an_image_has_one_word() -> None:
              *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]  # fmt: skip
     naming = [str(path) for path in texts if "picture" in path.read_text(encoding="utf-8").lower()]
     assert naming == []
+
+
+def test_no_module_names_the_reduction_but_its_own_the_table_and_the_package() -> None:
+    """What holds for every model is written for all of them, so that none needs to be named."""
+    naming = {
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.rglob("*.py")
+        if re.search(r"OrdinalReduction|models\.reduction", path.read_text(encoding="utf-8"))
+    }
+    assert naming == {"__init__.py", "models/reduction.py", "models/table.py"}
