@@ -22,8 +22,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import echelon
+from echelon.data.schema import TableSchema
 from echelon.data.splits import folds
-from echelon.data.tables import TableSchema
 from echelon.evaluation import metrics
 from sets import Division, Ranks, Rows, categories, filled_strings, numbers
 from tuning import (

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,8 @@ from typer.testing import CliRunner
 
 import echelon
 from echelon.cli.main import app
+from echelon.data.labels import Labels
+from echelon.data.schema import TableSchema
 from echelon.runs import read_run
 from tests.cli.commands import QUICK, run
 
@@ -219,3 +222,27 @@ def test_the_option_of_epochs_stands_beside_other_settings(folder: Path) -> None
     assert settings == {"learning_rate": 0.5, "batch_size": 99, "max_epochs": 1}
     wrong = CliRunner().invoke(app, [*asked.split(), "network:settings.max_epoch=3"])
     assert "no setting 'max_epoch'" in str(wrong.exception)
+
+
+def test_a_plain_fit_reads_the_table_once_and_asks_once_which_labels_there_are(
+    folder: Path, monkeypatch
+) -> None:
+    """Each reading of a large table takes as long as the first."""
+    counted: dict[str, int] = {}
+
+    def count(owner: type, name: str) -> None:
+        whole = getattr(owner, name)
+
+        def counting(*arguments: Any, **options: Any) -> Any:
+            counted[f"{owner.__name__}.{name}"] = counted.get(f"{owner.__name__}.{name}", 0) + 1
+            return whole(*arguments, **options)
+
+        monkeypatch.setattr(owner, name, counting)
+
+    count(TableSchema, "of")
+    count(TableSchema, "read")
+    count(Labels, "of")
+    run("fit", "table.csv", "--target", "stars", "--drop", "grade,weight", "--model", "network",
+        "--out", "m", *QUICK)  # fmt: skip
+    # The command finds the labels, and the fit checks those that it is given.
+    assert counted == {"TableSchema.of": 1, "TableSchema.read": 1, "Labels.of": 2}

@@ -7,7 +7,7 @@ import torch
 from onnx import TensorProto
 from torch import Tensor, nn
 
-from echelon.data.tables import Column, TableSchema
+from echelon.data.schema import Column, TableSchema
 from echelon.models.graph import Graph
 
 SCHEMA = TableSchema(

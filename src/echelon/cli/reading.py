@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -202,7 +203,7 @@ class LabelledRows:
     def __len__(self) -> int:
         return len(self.features)
 
-    @property
+    @cached_property
     def classes(self) -> list[Any]:
         """The labels that there are, the lowest first."""
         from echelon.data.labels import Labels
@@ -228,13 +229,15 @@ class LabelledRows:
 
         from echelon.data.columns import gathered_remarks
         from echelon.data.labels import Labels
+        from echelon.data.schema import TableSchema
         from echelon.data.splits import hold_out
-        from echelon.data.tables import TableSchema
 
         if any(not 0 < share < 1 for share in shares) or sum(shares) >= 1:
             raise ValueError(
                 f"held-out shares must lie between 0 and 1 and leave rows; got {list(shares)}"
             )
+        if not shares:  # the fit reads the rows, and need not find them read already
+            return [np.ones(len(self), dtype=bool)]
         ranks = Labels.of(self.labels, self.classes).to_ranks(self.labels)
         with gathered_remarks():  # the fit says them
             table = TableSchema.of(self.features, text=text, image=image).read(self.features)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from echelon.data.tables import RawTable, TableSchema
+from echelon.data.schema import RawTable, TableSchema
 
 _QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 _DIGITS = 6  # significant ones of a quantile

@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from echelon.data.labels import Labels
+from echelon.data.schema import TableSchema
 from echelon.data.splits import hold_out
-from echelon.data.tables import TableSchema
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Task:
         return digest.hexdigest()[:16]
 
     def _hashable(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Pictures that are arrays by their pixels; those that are paths by their paths."""
+        """Images that are arrays by their pixels; those that are paths by their paths."""
         if self.image is None:
             return frame
         cells = [

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from echelon.curve import RankCurve
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows
-from echelon.data.tables import RawTable, TableSchema
+from echelon.data.schema import RawTable, TableSchema
 from echelon.models.base import CurveClassifier
 from echelon.models.document import Described
 from echelon.models.features import require_table

@@ -19,7 +19,7 @@ from echelon._version import __version__
 from echelon.curve import CalibrationMap
 from echelon.data.columns import KINDS, Column
 from echelon.data.labels import Labels
-from echelon.data.tables import TableSchema
+from echelon.data.schema import TableSchema
 from echelon.evaluation.conformal import ConformalRows
 from echelon.storage.bundle import write_bundle
 

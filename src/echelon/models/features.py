@@ -8,9 +8,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from echelon.data.kinds.numbers import TableEncoder
+from echelon.data.kinds.tabular import TableEncoder
 from echelon.data.rows import Rows
-from echelon.data.tables import RawTable, TableSchema
+from echelon.data.schema import RawTable, TableSchema
 from echelon.networks.rebuilding import rebuild
 
 Matrix = NDArray[np.float64]

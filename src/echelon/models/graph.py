@@ -17,8 +17,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from echelon.data.columns import MEASURED
 from echelon.data.kinds.base import TABLE, Encoding
-from echelon.data.tables import TableSchema
+from echelon.data.schema import TableSchema
 
 ML = "ai.onnx.ml"
 _OPSETS = {"": 18, ML: 4}
@@ -92,7 +93,7 @@ class Graph:
 
     Examples
     --------
-    >>> from echelon.data.tables import Column
+    >>> from echelon.data.schema import Column
     >>> graph = Graph(TableSchema((Column("size", "number"),), named=True), {})
     >>> negative = graph.node("Neg", graph.numbers)
     >>> [node.op_type for node in graph.nodes]
@@ -184,7 +185,7 @@ class Graph:
             for place, (name, _) in encoding.free.items():
                 shape[place] = name
             return helper.make_tensor_value_info(column.name, types[example.dtype], shape)
-        is_number = column.kind in ("number", "date")
+        is_number = column.kind in MEASURED
         element = TensorProto.DOUBLE if is_number else TensorProto.STRING
         return helper.make_tensor_value_info(column.name, element, ["rows"])
 

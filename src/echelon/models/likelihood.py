@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from echelon.curve import RankCurve
 from echelon.data.kinds.base import TABLE
-from echelon.data.kinds.numbers import TableEncoder
+from echelon.data.kinds.tabular import TableEncoder
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows
-from echelon.data.tables import RawTable
+from echelon.data.schema import RawTable
 from echelon.functional import clm_log_probabilities
 from echelon.models.base import CurveClassifier
 from echelon.models.cumulative import CumulativeFit, fit_cumulative

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from echelon.curve import DECISIONS, RankCurve
 from echelon.data.inputs import Inputs
 from echelon.data.kinds.base import CELL_KINDS, TABLE, Encoding, input_options
-from echelon.data.kinds.numbers import TableEncoder
+from echelon.data.kinds.tabular import TableEncoder
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows
-from echelon.data.tables import RawTable, TableSchema
+from echelon.data.schema import RawTable, TableSchema
 from echelon.methods import method as make_method
 from echelon.models.base import CurveClassifier
 from echelon.models.document import Described, require_scores, typed

@@ -18,6 +18,7 @@ import pandas as pd
 from torch import Tensor, nn
 
 from echelon.curve import CalibrationMap, RankCurve
+from echelon.data.columns import MEASURED
 from echelon.extras import require
 from echelon.models.graph import Graph
 from echelon.storage.atomic import require_writable, write_bytes
@@ -127,10 +128,7 @@ def _made_up_rows(model: Any) -> pd.DataFrame:
         values = np.interp(place, np.arange(len(quantiles)), quantiles)
         values += (quantiles[-1] - quantiles[0]) * (place - place.clip(0, len(quantiles) - 1))
         values[generator.random(_CHECK_ROWS) < 0.1] = np.nan
-        frame[column.name] = values
-        if column.kind == "date":
-            moments = pd.to_datetime(frame[column.name], unit="D", errors="coerce")
-            frame[column.name] = moments.astype(object)
+        frame[column.name] = MEASURED[column.kind].typed(values)
     for column in model.schema_.categorical:
         choices = [*column.categories, "never seen", None]
         picked = generator.integers(len(choices), size=_CHECK_ROWS)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from echelon.curve import DECISIONS, CalibrationMap, RankCurve
 from echelon.data.labels import Labels
-from echelon.data.tables import RawTable, TableSchema
+from echelon.data.schema import RawTable, TableSchema
 from echelon.evaluation import calibration as calibrating
 from echelon.evaluation import conformal
 from echelon.evaluation.arguments import as_weight

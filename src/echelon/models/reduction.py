@@ -13,7 +13,7 @@ from sklearn.utils import get_tags
 from echelon.curve import RankCurve
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows
-from echelon.data.tables import RawTable
+from echelon.data.schema import RawTable
 from echelon.models.base import CurveClassifier
 from echelon.models.document import Described, typed
 from echelon.models.features import (

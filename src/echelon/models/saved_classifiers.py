@@ -99,7 +99,7 @@ def describe_classifier(classifier: Any, num_columns: int) -> tuple[dict[str, An
     if text is not None:
         return {"kind": "lightgbm", "trees": text}, None
     raise ValueError(
-        f"an OrdinalReduction of {type(classifier).__name__} cannot be saved, as reading it back "
+        f"a model of {type(classifier).__name__} cannot be saved, as reading it back "
         f"would have to run code of its file; take a logistic model such as LogisticRegression or "
         f"SGDClassifier(loss='log_loss'), LightGBM's LGBMClassifier, or an OrdinalBoosting, or fit "
         f"this one again where it is needed"

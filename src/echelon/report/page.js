@@ -92,10 +92,10 @@ function showRow() {
   const truth = data.group[rows.truth[place]], predicted = data.group[rows.prediction[place]];
   showCell(document.getElementById("row-text"), rows.text?.[place], (node, text) => { node.textContent = text; });
   showCell(document.getElementById("row-image"), rows.image?.[place], (node, address) => {
-    const picture = document.createElement("img");
-    picture.src = address;
-    picture.alt = `the image of row ${rows.number[place]}`;
-    node.replaceChildren(picture);
+    const image = document.createElement("img");
+    image.src = address;
+    image.alt = `the image of row ${rows.number[place]}`;
+    node.replaceChildren(image);
   });
   const width = Math.max(280, chart.clientWidth || 640), height = 240, bottom = 40, top = 20;
   const step = width / p.length, most = Math.max(...p, 1e-9);

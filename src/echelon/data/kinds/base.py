@@ -109,6 +109,28 @@ class Encoding(Protocol):
         ...
 
 
+class MeasuredKind(ABC):
+    """A kind of column in a table whose cells become numbers."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def has_dtype(self, dtype: Any) -> bool:
+        """Whether a type of columns says that all its cells are of this kind."""
+
+    @abstractmethod
+    def read_cells(self, cells: NDArray[Any]) -> Any:
+        """The number of each cell, (n,): NaN where it is missing, None where it is of no such."""
+
+    @abstractmethod
+    def read_typed(self, column: "pd.Series[Any]") -> NDArray[np.float64]:
+        """The numbers of a column that has a type of this kind, (n,)."""
+
+    @abstractmethod
+    def typed(self, values: NDArray[np.float64]) -> NDArray[Any]:
+        """Numbers as a column that has a type of this kind, (n,)."""
+
+
 class CellKind(ABC):
     """A kind whose cells are those of one column."""
 

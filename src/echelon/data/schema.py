@@ -1,4 +1,4 @@
-"""From tables as people have them to the cells of their rows, by kind.
+"""What the columns of a table are, and from tables as people have them to cells by kind.
 
 Invariant: what a column means (its kind, its categories) is decided once, on the training rows, and
 kept in a `TableSchema`.
@@ -16,14 +16,11 @@ from torch import Tensor
 
 from echelon.data.columns import (
     KINDS,
-    MAX_CATEGORIES,
-    UNKNOWN,
+    MEASURED,
     Column,
     Kind,
     Remarks,
-    array_of_numbers,
     as_array,
-    codes_of,
     decide_column,
     frame_of,
     numbers_of,
@@ -33,6 +30,8 @@ from echelon.data.columns import (
 )
 from echelon.data.kinds.base import CELL_KINDS, TABLE, cell_kind
 from echelon.data.kinds.base import KINDS as ROW_KINDS
+from echelon.data.kinds.categories import CATEGORY, MAX_CATEGORIES, UNKNOWN, codes_of
+from echelon.data.kinds.numbers import NUMBERS, array_of_numbers
 
 __all__ = [
     "KINDS", "MAX_CATEGORIES", "UNKNOWN", "Column", "RawTable", "TableSchema",
@@ -109,12 +108,12 @@ class TableSchema:
     @property
     def numeric(self) -> list[Column]:
         """Columns whose cells become numbers: numbers, booleans and dates."""
-        return [column for column in self.columns if column.kind in ("number", "date")]
+        return [column for column in self.columns if column.kind in MEASURED]
 
     @property
     def categorical(self) -> list[Column]:
         """Columns of categories."""
-        return self.of_kind("category")
+        return self.of_kind(CATEGORY)
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -180,7 +179,7 @@ class TableSchema:
                     f"{len(self.columns)} features as input"
                 )
             plain = self.parts == (TABLE,) and not self.categorical and array.dtype.kind in "biuf"
-            if plain and all(column.kind == "number" for column in self.columns):
+            if plain and all(column.kind == NUMBERS.name for column in self.columns):
                 numbers = array_of_numbers(array)
                 return RawTable(numbers, np.zeros((len(numbers), 0), dtype=np.int64))
             table = frame_of(array)
@@ -205,7 +204,9 @@ class TableSchema:
         rows, remarks = len(table), Remarks()
         read = RawTable(
             stack([numbers_of(table[c.name], c, remarks) for c in self.numeric], rows, np.float64),
-            stack([codes_of(table[c.name], c) for c in self.categorical], rows, np.int64),
+            stack(
+                [codes_of(table[c.name], c.categories) for c in self.categorical], rows, np.int64
+            ),
             {
                 kind: cell_kind(kind).read(table[self.of_kind(kind)[0].name])
                 for kind in CELL_KINDS
