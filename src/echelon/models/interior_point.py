@@ -92,9 +92,13 @@ class Demands:
 
 
 class Minimum(NamedTuple):
-    """The best point, its objective, the relative distance to a bound, and how many steps."""
+    """The best point, its objective, the relative distance to a bound, and how many steps.
+
+    `duals` (n,) say what each row gives to the coefficients: w is the sum of dual times features.
+    """
 
     point: Array
+    duals: Array
     objective: float
     gap: float
     steps: int
@@ -153,7 +157,7 @@ def minimise(demands: Demands, tolerance: float) -> Minimum:
     state = _start(demands)
     counts = demands.sign != 0
     num_demands = 2 * int(counts.sum()) + len(state.step_room)
-    best, least = Minimum(state.point, np.inf, np.inf, 0), np.inf
+    best, least = Minimum(state.point, np.zeros(len(counts)), np.inf, np.inf, 0), np.inf
     for taken in range(_MOST_STEPS):
         dual = demands.penalty * state.point - demands.transposed(
             state.multiplier, state.step_multiplier
@@ -168,7 +172,9 @@ def minimise(demands: Demands, tolerance: float) -> Minimum:
         relative = max(abs(objective - bound), gap) / scale
         away = residuals.largest() / scale
         if max(relative, away) < least:
-            best, least = Minimum(state.point, objective, relative, taken), max(relative, away)
+            duals = (demands.sign * state.multiplier).sum(1)
+            best = Minimum(state.point, duals, objective, relative, taken)
+            least = max(relative, away)
         if least < tolerance or not np.isfinite(objective):
             break
         try:

@@ -53,6 +53,9 @@ class MarginFit:
         w.
     cutpoints : array, shape (K-1,)
         b, ascending.
+    duals : array, shape (n,)
+        What each row gives: w is the sum of dual times features; 0 but for rounding where all
+        margins of a row are kept.
     objective : float
         With the slacks that these need; of the constrained problem.
     gap : float
@@ -62,6 +65,7 @@ class MarginFit:
 
     coefficients: Array
     cutpoints: Array
+    duals: Array
     objective: float
     gap: float
     steps: int
@@ -112,10 +116,12 @@ def fit_margin(
         raise ValueError(f"form must be one of {', '.join(map(repr, FORMS))}; got {form!r}")
     if not (isinstance(C, (int, float)) and 0 < C < np.inf):
         raise ValueError(f"C must be a number above 0; got {C!r}")
-    x, y, given = x[given > 0], y[given > 0], given[given > 0]
+    there, duals = given > 0, np.zeros(len(y))
+    x, y, given = x[there], y[there], given[there]
     present = np.unique(y)
     if len(present) < 2:
-        return MarginFit(np.zeros(x.shape[1]), _outside(present[0], num_classes), 0.0, 0.0, 0)
+        nothing, everything = np.zeros(x.shape[1]), _outside(present[0], num_classes)
+        return MarginFit(nothing, everything, duals, 0.0, 0.0, 0)
     # Classes without rows would leave their cutpoints undecided.
     own = np.searchsorted(present, y)
     demands = _demands(x, own, len(present), FORMS[form], C * given)
@@ -127,7 +133,8 @@ def fit_margin(
     highest = max(cutpoints[-1], scores.max() + 1)
     below = np.searchsorted(present, np.arange(num_classes - 1), side="right")
     every = np.concatenate([[lowest], cutpoints, [highest]])[below]
-    return MarginFit(coefficients, every, found.objective, found.gap, found.steps)
+    duals[there] = found.duals
+    return MarginFit(coefficients, every, duals, found.objective, found.gap, found.steps)
 
 
 def _outside(rank: int, num_classes: int) -> Array:
