@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from echelon.models.cross_validation import cross_val_curve
     from echelon.models.likelihood import CumulativeLinkModel
     from echelon.models.loading import load
+    from echelon.models.margin import OrdinalSVM
     from echelon.models.network import OrdinalClassifier
+    from echelon.models.perceptron import PRank
     from echelon.models.reduction import OrdinalReduction
     from echelon.models.table import MODELS
     from echelon.networks.conversion import OrdinalModel, convert
@@ -39,6 +41,8 @@ __all__ = [
     "OrdinalClassifier",
     "OrdinalModel",
     "OrdinalReduction",
+    "OrdinalSVM",
+    "PRank",
     "RankCurve",
     "__version__",
     "convert",
@@ -64,6 +68,8 @@ _PLACES = {
     "OrdinalClassifier": "echelon.models.network",
     "OrdinalModel": "echelon.networks.conversion",
     "OrdinalReduction": "echelon.models.reduction",
+    "OrdinalSVM": "echelon.models.margin",
+    "PRank": "echelon.models.perceptron",
     "RankCurve": "echelon.curve",
     "convert": "echelon.networks.conversion",
     "cross_val_curve": "echelon.models.cross_validation",

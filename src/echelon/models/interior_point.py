@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from echelon.models.links import Array
+
+Mask = NDArray[np.bool_]
 
 _MOST_STEPS = 200
 _NEARLY = 0.995  # of the way to the border
@@ -122,7 +125,7 @@ class _State(NamedTuple):
     def moved(self, moves: "_State", size: float) -> "_State":
         return _State(*(a + size * b for a, b in zip(self, moves, strict=True)))
 
-    def reach(self, moves: "_State", counts: Array) -> float:
+    def reach(self, moves: "_State", counts: Mask) -> float:
         """How much of the moves can be made before anything but the point gets negative."""
         most = 1.0
         for values, changes in zip(self[1:], moves[1:], strict=True):
@@ -131,7 +134,7 @@ class _State(NamedTuple):
                 most = min(most, float((-values[falls] / changes[falls]).min()))
         return most
 
-    def gap(self, counts: Array) -> float:
+    def gap(self, counts: Mask) -> float:
         pairs = (self.room * self.multiplier + self.slack * self.spare)[counts].sum()
         return float(pairs) + float(self.step_room @ self.step_multiplier)
 

@@ -111,7 +111,8 @@ class KernelScore(nn.Module):
         cls, landmarks: Array, coefficients: Array, kernel: str, gamma: float, degree: int
     ) -> "KernelScore":
         """With these landmarks (m, d) and coefficients (m,)."""
-        made = cls(*landmarks.shape, kernel, gamma, degree)
+        number, width = landmarks.shape
+        made = cls(number, width, kernel, gamma, degree)
         made.landmarks.copy_(torch.from_numpy(landmarks))
         made.coefficients.copy_(torch.from_numpy(coefficients))
         return made

@@ -179,4 +179,5 @@ class OrdinalSVM(ScoredClassifier):
             raise ValueError("its kernel is none")
         if type(degree) is not int or not 1 <= degree <= _HIGHEST_DEGREE:
             raise ValueError("the degree of its kernel is none")
-        return KernelScore(*tensors["landmarks"].shape, kernel, gamma, degree)
+        number, width = tensors["landmarks"].shape
+        return KernelScore(number, width, kernel, gamma, degree)

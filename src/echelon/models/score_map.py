@@ -5,8 +5,6 @@ cutpoints below the score, which is the model's own rule, and only the scale a i
 on rows whose scores were made without them.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -46,8 +44,8 @@ class ScoreCurve(nn.Module):
 
     def __init__(self, cutpoints: Array, scale: float) -> None:
         super().__init__()
-        lowest, steps = _read(cutpoints)
-        self.register_buffer("lowest", torch.tensor([lowest], dtype=torch.float64))
+        self.register_buffer("lowest", torch.from_numpy(cutpoints[:1].copy()))
+        steps = _steps(cutpoints, float(np.abs(cutpoints).max()))
         self.register_buffer("steps", torch.from_numpy(steps))
         self.register_buffer("raw_scale", torch.from_numpy(_inverse_softplus(np.array([scale]))))
 
@@ -58,50 +56,45 @@ class ScoreCurve(nn.Module):
         return margin_log_probabilities(torch.cat([first, rest], -1))
 
 
-def fit_scale(
-    scored: Sequence[tuple[Array, Array]],
-    ranks: NDArray[np.int64],
-    weight: Array | None = None,
-) -> float:
+def fit_scale(distances: Array, ranks: NDArray[np.int64], weight: Array | None = None) -> float:
     """The scale a of the largest likelihood, for rows that the scores have not seen.
 
-    As if one row more of unknown rank had been seen, so that no scale is infinite.
+    As if one row more of unknown rank had been seen, so that no scale is infinite; 1 without rows.
 
     Parameters
     ----------
-    scored : sequence of (scores, cutpoints)
-        Of one fit after the other: scores (m,) of rows that it has not seen, and its cutpoints
-        (K-1,).
+    distances : array, shape (n, K-1)
+        b_k - f: the cutpoints, which may be those of several fits, minus the score of each row.
     ranks : array, shape (n,)
-        Of all these rows, in their order.
     weight : array, shape (n,), optional
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> scores = rng.normal(size=4000)
-    >>> noisy = scores + rng.logistic(scale=0.5, size=4000)
-    >>> found = fit_scale([(scores, np.array([-1.0, 1.0]))], np.digitize(noisy, [-1.0, 1.0]))
-    >>> round(found)  # one over the scale of the noise
+    >>> scores, cutpoints = rng.normal(size=4000), np.array([-1.0, 1.0])
+    >>> ranks = np.digitize(scores + rng.logistic(scale=0.5, size=4000), cutpoints)
+    >>> round(fit_scale(cutpoints - scores[:, None], ranks))  # one over the scale of the noise
     2
     """
-    logits = torch.from_numpy(np.concatenate([_logits(*each) for each in scored]))
-    labels = torch.from_numpy(ranks)
-    weights = torch.ones(len(labels), dtype=torch.float64)
+    if len(ranks) == 0:
+        return 1.0
+    weights = np.ones(len(ranks))
     if weight is not None and weight.any():
-        weights = torch.from_numpy(weight / weight.mean())
-    if len(labels) > _MOST_ROWS:
-        some = torch.linspace(0, len(labels) - 1, _MOST_ROWS).long()
-        logits, labels, weights = logits[some], labels[some], weights[some]
-    spread = float((logits[:, 0] - logits[:, 0].mean()).abs().mean())
+        weights = weight / weight.mean()
+    if len(ranks) > _MOST_ROWS:
+        some = np.linspace(0, len(ranks) - 1, _MOST_ROWS).astype(np.int64)
+        distances, ranks, weights = distances[some], ranks[some], weights[some]
+    first = distances[:, :1]
+    steps = _steps(distances, float(np.abs(distances).mean()))
+    logits = torch.from_numpy(np.concatenate([first, steps], axis=1))  # (n, K-1)
+    labels, counted = torch.from_numpy(ranks).unsqueeze(1), torch.from_numpy(weights)
+    spread = float(np.abs(first - first.mean()).mean())
     unit = spread if spread > 0 else 1.0
 
     def loss(log_scale: float) -> float:
-        scale = _inverse_softplus(np.array([np.exp(log_scale)]))
-        last = torch.from_numpy(scale).expand(len(labels), 1)
-        logs = margin_log_probabilities(torch.cat([logits, last], -1))
-        seen = float(weights @ logs.gather(1, labels.unsqueeze(1)).squeeze(1))
-        return -(seen + float(logs.mean()))
+        scale = torch.from_numpy(_inverse_softplus(np.array([np.exp(log_scale)])))
+        logs = margin_log_probabilities(torch.cat([logits, scale.expand(len(labels), 1)], -1))
+        return -float(counted @ logs.gather(1, labels).squeeze(1)) - float(logs.mean())
 
     reach = np.log(_STEEPEST)
     found = minimize_scalar(
@@ -113,16 +106,10 @@ def fit_scale(
     return float(np.exp(found.x))
 
 
-def _logits(scores: Array, cutpoints: Array) -> Array:
-    """What the map takes but for the scale, (n, K-1)."""
-    lowest, steps = _read(cutpoints)
-    return np.concatenate([lowest - scores[:, None], np.tile(steps, (len(scores), 1))], axis=1)
-
-
-def _read(cutpoints: Array) -> tuple[float, Array]:
-    """The lowest cutpoint, and K-2 numbers whose softplus is the distance to the next."""
-    least = _NARROWEST * max(1.0, float(np.abs(cutpoints).max()))
-    return float(cutpoints[0]), _inverse_softplus(np.maximum(np.diff(cutpoints), least))
+def _steps(cutpoints: Array, size: float) -> Array:
+    """Numbers whose softplus is the distance to the next of cutpoints, (..., K-2)."""
+    least = _NARROWEST * max(1.0, size)
+    return _inverse_softplus(np.maximum(np.diff(cutpoints, axis=-1), least))
 
 
 def _inverse_softplus(values: Array) -> Array:

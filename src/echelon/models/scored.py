@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from echelon.curve import RankCurve
@@ -51,6 +52,10 @@ class Scored(NamedTuple):
         """(n,) of features (n, d)."""
         found: Matrix = self.score(torch.from_numpy(features)).numpy()
         return found
+
+    def distances(self, features: Matrix) -> Matrix:
+        """Cutpoints minus scores, (n, K-1)."""
+        return self.cutpoints - self.scores(features)[:, None]
 
 
 class ScoredClassifier(CurveClassifier):
@@ -104,11 +109,17 @@ class ScoredClassifier(CurveClassifier):
         features = encoded(encoder, rows.table)
         scored = self.learn(features, rows.ranks, rows.weight, labels.num_classes, seed)
         if validation is not None:
-            seen = [(scored.scores(encoded(encoder, validation.table)), scored.cutpoints)]
-            scale = fit_scale(seen, validation.ranks, validation.weight)
+            distances = scored.distances(encoded(encoder, validation.table))
+            self.take_unseen(distances, validation.ranks, validation.weight)
         else:
-            scale = self._scale_by_folds(rows, features, labels.num_classes, seed)
-        self.encoder_, self.scored_, self.scale_ = encoder, scored, scale
+            self._take_folds(rows, features, labels.num_classes, seed)
+        self.encoder_, self.scored_ = encoder, scored
+
+    def take_unseen(
+        self, distances: Matrix, ranks: NDArray[np.int64], weight: Matrix | None
+    ) -> None:
+        """Fit the scale of the curve on rows that the scores have not seen."""
+        self.scale_ = fit_scale(distances, ranks, weight)
 
     def fit_again(self, rows: Rows, labels: Labels, seed: int) -> None:
         """Fit the score to all rows; the scale of its curve stays that of the held-out rows."""
@@ -118,29 +129,26 @@ class ScoredClassifier(CurveClassifier):
         self.scored_ = self.learn(features, rows.ranks, rows.weight, labels.num_classes, seed)
         self.encoder_ = encoder
 
-    def _scale_by_folds(self, rows: Rows, features: Matrix, num_classes: int, seed: int) -> float:
+    def _take_folds(self, rows: Rows, features: Matrix, num_classes: int, seed: int) -> None:
+        """Every row by a fit without it."""
+        distances = np.zeros((len(rows), num_classes - 1))
         number = min(_FOLDS, count_units(rows.table, rows.groups))
-        if number < 2:
-            return 1.0  # rows that are all alike say nothing
+        if number < 2:  # rows that are all alike say nothing of others
+            self.take_unseen(distances[:0], rows.ranks[:0], None)
+            return
         generator = np.random.default_rng(seed)
         fold_of = folds(rows.table, number, groups=rows.groups, generator=generator)
-        scored, order = [], []
         for fold in range(number):
             out = fold_of == fold
             weight = None if rows.weight is None else rows.weight[~out]
             fit = self.learn(features[~out], rows.ranks[~out], weight, num_classes, seed)
-            scored.append((fit.scores(features[out]), fit.cutpoints))
-            order.append(np.flatnonzero(out))
-        places = np.concatenate(order)
-        unseen_weight = None if rows.weight is None else rows.weight[places]
-        return fit_scale(scored, rows.ranks[places], unseen_weight)
+            distances[out] = fit.distances(features[out])
+        self.take_unseen(distances, rows.ranks, rows.weight)
 
     # ---- predicting --------------------------------------------------------------------------
 
-    def decision_function(self, X: Any) -> Matrix:  # noqa: N803
-        """The score of each row, (n,)."""
-        from sklearn.utils.validation import check_is_fitted
-
+    def scores(self, X: Any) -> Matrix:  # noqa: N803
+        """The score of each row, (n,), which the cutpoints of `scored_` divide into ranks."""
         check_is_fitted(self, "labels_")
         return self.scored_.scores(encoded(self.encoder_, self.schema_.read(X)))
 
