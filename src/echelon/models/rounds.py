@@ -39,7 +39,7 @@ class Perceptron:
     >>> state = Perceptron.start(1, 3)
     >>> state.learn(np.array([[-1.0], [0.0], [1.0]]), np.array([0, 1, 2]))
     >>> state.coefficients, state.cutpoints, state.loss
-    (array([0.]), array([-1.,  1.]), 2)
+    (array([2.]), array([0., 1.]), 3)
     """
 
     coefficients: Array
