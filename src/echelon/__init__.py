@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from echelon.models.likelihood import CumulativeLinkModel
     from echelon.models.loading import load
     from echelon.models.margin import OrdinalSVM
+    from echelon.models.neighbors import MetricNeighbors
     from echelon.models.network import OrdinalClassifier
     from echelon.models.perceptron import PRank
     from echelon.models.reduction import OrdinalReduction
@@ -36,6 +37,7 @@ __all__ = [
     "AutoOrdinal",
     "CumulativeLinkModel",
     "Method",
+    "MetricNeighbors",
     "OrdinalBlend",
     "OrdinalBoosting",
     "OrdinalClassifier",
@@ -63,6 +65,7 @@ _PLACES = {
     "AutoOrdinal": "echelon.models.blend",
     "CumulativeLinkModel": "echelon.models.likelihood",
     "Method": "echelon.methods",
+    "MetricNeighbors": "echelon.models.neighbors",
     "OrdinalBlend": "echelon.models.blend",
     "OrdinalBoosting": "echelon.models.boosting",
     "OrdinalClassifier": "echelon.models.network",

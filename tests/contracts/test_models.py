@@ -22,6 +22,7 @@ QUICK = {
         "models": [echelon.CumulativeLinkModel(), echelon.OrdinalBoosting(rounds=30)],
         "folds": 2,
     },
+    "neighbors": {"anchors": 150},
     "auto": {"time_limit": 4, "folds": 2, "device": "cpu"},
 }
 ALL = list(MODELS)

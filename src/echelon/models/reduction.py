@@ -100,6 +100,7 @@ class OrdinalReduction(CurveClassifier):
 
     kind: ClassVar[str] = "reduction"
     of_the_machine: ClassVar[tuple[str, ...]] = ("estimator", "random_state", "verbose")
+    fitted_: SchemeFit
 
     def __init__(
         self,
@@ -153,7 +154,7 @@ class OrdinalReduction(CurveClassifier):
         estimator = self._seeded(seed)
         self._encoder = None if get_tags(estimator).input_tags.allow_nan else fit_encoder(rows)
         self._schema = rows.schema
-        self.fitted_: SchemeFit = self._scheme(estimator, rows, labels.num_classes)
+        self.fitted_ = self._scheme(estimator, rows, labels.num_classes)
         self.scheme_, self.classifiers_ = self.fitted_.scheme, self.fitted_.classifiers
 
     def _scheme(self, estimator: Any, rows: Rows, num_classes: int) -> SchemeFit:

@@ -76,6 +76,13 @@ MODELS: Mapping[str, ModelRow] = {
             tables_only=True,
         ),
         ModelRow(
+            "neighbors",
+            "The median of the nearest rows by a metric that was learnt from the ranks.",
+            "echelon.models.neighbors:MetricNeighbors",
+            exports=False,
+            tables_only=True,
+        ),
+        ModelRow(
             "blend",
             "A mixture of models, weighed by their curves of rows they had not seen.",
             "echelon.models.blend:OrdinalBlend",
