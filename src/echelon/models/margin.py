@@ -20,7 +20,7 @@ from echelon.models.large_margin import fit_margin
 from echelon.models.predicting import Decision
 from echelon.models.scored import Scored, ScoredClassifier
 
-_EXACT_ROWS = 2_000  # for which a kernel is taken as it is
+_EXACT_ROWS = 1_500  # for which a kernel is taken as it is
 _LANDMARKS = 400  # by which it is approximated above that
 _LEAST = 1e-9  # of the largest dual: what gives less is no support vector
 _HIGHEST_DEGREE = 20
@@ -29,7 +29,7 @@ _HIGHEST_DEGREE = 20
 class OrdinalSVM(ScoredClassifier):
     """Support vector ordinal regression: large margins of one score among ordered cutpoints.
 
-    The problem is solved to the end, so that nothing of a fit is random up to 2,000 rows. Above
+    The problem is solved to the end, so that nothing of a score is random up to 1,500 rows. Above
     that, the kernel is that of features by landmarks (Nystroem), and time grows with the number of
     rows; it takes memory for 400 numbers a row and some for each threshold. The curve is
     P(y <= k) = F(a (b_k - f)), with the scale a fitted on rows that the scores have not seen: its
@@ -49,7 +49,7 @@ class OrdinalSVM(ScoredClassifier):
     degree : int
         Of the kernel "poly".
     landmarks : int, optional
-        How many rows the features of the kernel are made of. Without it all, up to 2,000 rows,
+        How many rows the features of the kernel are made of. Without it all, up to 1,500 rows,
         which is the exact kernel, and 400 drawn at random above that.
     classes : sequence, optional
         All labels, the lowest first. Needed for strings; any other label then raises.
