@@ -171,6 +171,26 @@ def test_a_model_that_is_no_network(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "spec",
+    [
+        "svm:kernel=poly:degree=2",
+        "prank:average=false",
+        "neighbors:metric=none:votes=distance",
+        "reduction:scheme=augmented:train_cost=squared",
+    ],
+)
+def test_options_of_models_stand_in_their_names(folder: Path, spec: str) -> None:
+    arguments = ("--target", "stars", "--drop", "grade", "--model", spec, "--out", "m", "--json")
+    name, *options = spec.split(":")
+    assert json.loads(run("fit", "table.csv", *arguments))["kind"] == name
+    model = echelon.load("m")
+    found = {key: model.get_params()[key] for key, _ in (one.split("=") for one in options)}
+    assert [f"{key}={str(value).lower()}" for key, value in found.items()] == options
+    run("predict", "m", "table.csv", "--out", "p.csv")
+    assert len(pd.read_csv("p.csv")) == len(pd.read_csv("table.csv"))
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--recipe", "paper"), "the model cumulative_link has no --recipe; of the options"),

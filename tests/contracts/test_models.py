@@ -22,6 +22,7 @@ QUICK = {
         "models": [echelon.CumulativeLinkModel(), echelon.OrdinalBoosting(rounds=30)],
         "folds": 2,
     },
+    "neighbors": {"anchors": 150},
     "auto": {"time_limit": 4, "folds": 2, "device": "cpu"},
 }
 ALL = list(MODELS)
@@ -182,8 +183,8 @@ def test_the_graph_gives_what_the_model_gives(name: str, fitted, tmp_path: Path)
         with pytest.raises(ValueError, match="has no ONNX graph; models that have one are: net"):
             fitted.export_onnx(tmp_path / "model.onnx")
         return
-    if name == "auto" and not THOROUGH:
-        return  # a blend that chose its members itself
+    if name in ("auto", "svm") and not THOROUGH:
+        return  # a blend that chose its members itself; a score among cutpoints, as "prank"
     frame, _ = table(60, seed=6)
     frame.loc[:10, "size"] = "never seen"
     frame.loc[5:20, ["V0", "V2"]] = np.nan
