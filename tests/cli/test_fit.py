@@ -219,3 +219,14 @@ def test_the_option_of_epochs_stands_beside_other_settings(folder: Path) -> None
     assert settings == {"learning_rate": 0.5, "batch_size": 99, "max_epochs": 1}
     wrong = CliRunner().invoke(app, [*asked.split(), "network:settings.max_epoch=3"])
     assert "no setting 'max_epoch'" in str(wrong.exception)
+
+
+def test_calibration_that_does_not_help_is_left_out_and_that_is_said(folder: Path) -> None:
+    asked = "fit table.csv --target stars --drop grade --model cumulative_link --out m"
+    shown = run(*asked.split(), "--calibrate", "isotonic")  # on 30 rows
+    assert "not calibrated: on rows of its own, the map does not help clearly" in shown
+    assert "log score" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    assert echelon.load("m").calibration_ is None
+    document = json.loads(run(*asked.split(), "--calibrate", "temperature", "--json"))
+    assert document["is_calibrated"] is (echelon.load("m").calibration_ is not None)
