@@ -223,7 +223,7 @@ def reliability(comparison: Comparison) -> Titled:
         .encode(
             x=alt.X(
                 "predicted:Q", title="predicted probability", scale=alt.Scale(domain=[0, 1]),
-                axis=alt.Axis(format=".0%"),
+                axis=alt.Axis(format=".0%", tickCount=5),
             ),
             y=alt.Y(
                 "observed:Q", title="how often it happened", scale=alt.Scale(domain=[0, 1]),
@@ -255,7 +255,8 @@ def coverage(comparison: Comparison) -> Titled:
     if frame is None:
         return Titled("Coverage and width of prediction intervals", source, None)
     base = alt.Chart(frame).encode(
-        x=alt.X("wished:Q", title="wished coverage", axis=alt.Axis(format=".0%"),
+        x=alt.X("wished:Q", title="wished coverage",
+                axis=alt.Axis(format=".0%", tickCount=5),
                 scale=alt.Scale(domain=[0.5, 1])),
         tooltip=[
             alt.Tooltip("wished", format=".0%"), alt.Tooltip("found", format=".1%"),

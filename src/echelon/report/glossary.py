@@ -65,7 +65,7 @@ def meanings(names: Sequence[str]) -> dict[str, str]:
         own = re.split("[:/]", name)[0]
         row = METHODS.get(own) or MODELS.get(own)
         if row is not None:
-            found[own] = row.summary
+            found[own] = f"{row.summary[:1].upper()}{row.summary[1:].rstrip('.')}."
     known = set(names)
     baselines = {"constant", "cumulative link", "bag of words", "best possible"}
     found |= {
@@ -81,6 +81,7 @@ class Glossary:
 
     def __init__(self, names: Sequence[str]) -> None:
         self.meanings = meanings(names)
+        self.used: set[str] = set()
 
     def link(self, term: str, text: str | None = None) -> str:
         """A word as HTML that leads to its meaning; the word alone where it has none."""
@@ -88,14 +89,16 @@ class Glossary:
         key = term if term in self.meanings else re.split("[:/]", term)[0]
         if key not in self.meanings:
             return shown
+        self.used.add(key)
         return f'<a class="term" href="#{_anchor(key)}">{shown}</a>'
 
     def list(self) -> str:
-        """All terms with their meanings, as the inside of a list of definitions."""
+        """The terms that were linked, with their meanings: the inside of a list of definitions."""
         return "".join(
             f'<div id="{_anchor(term)}"><dt>{html.escape(term)}</dt>'
             f"<dd>{html.escape(meaning)}</dd></div>"
             for term, meaning in self.meanings.items()
+            if term in self.used
         )
 
 

@@ -68,9 +68,12 @@ function fillList() {
   list.replaceChildren(
     ...rows.orders[order.value].map((place) => {
       const option = document.createElement("option");
-      const truth = data.classes[rows.truth[place]], predicted = data.classes[rows.prediction[place]];
+      const [ofTruth, ofPredicted] = rows.given[place].map((share) => `${(100 * share).toFixed(1)} %`);
+      const off = Math.abs(rows.truth[place] - rows.prediction[place]);
+      // Short, as the lines of a list cannot be broken; the classes stand beside it.
+      const said = { error: `off by ${off}`, surprise: `truth given ${ofTruth}`, uncertainty: `best given ${ofPredicted}` };
       option.value = place;
-      option.textContent = `row ${rows.number[place]}: true ${truth}, predicted ${predicted}`;
+      option.textContent = `row ${rows.number[place]}: ${said[order.value]}`;
       return option;
     }),
   );

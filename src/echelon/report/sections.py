@@ -68,7 +68,7 @@ def page_sections(comparison: Comparison, made: dict[str, Titled]) -> list[Secti
             "diagnostics",
             "Diagnostics",
             f"Diagnostics{of_best}",
-            f'<ul class="findings">{_findings(comparison)}</ul>',
+            f'<ul class="findings">{_findings(comparison, glossary)}</ul>',
         ),
         Section("glossary", "Glossary", "Glossary", f'<dl class="terms">{glossary.list()}</dl>'),
         Section("repeat", "Repeat", "To repeat this", _repeat(comparison)),
@@ -303,11 +303,12 @@ def _rows(comparison: Comparison, glossary: Glossary) -> str:
     )
 
 
-def _findings(comparison: Comparison) -> str:
+def _findings(comparison: Comparison, glossary: Glossary) -> str:
     return "".join(
         f'<li class="{finding.state}" data-code="{finding.code}">'
         f'<span class="state">{finding.state}</span>'
-        f"<strong>{_text(finding.title)}</strong> {_text(finding.message)}</li>"
+        f"<strong>{glossary.link(finding.title.lower(), finding.title)}</strong> "
+        f"{_text(finding.message)}</li>"
         for finding in comparison.findings
     )
 

@@ -322,8 +322,8 @@ class Comparison:
                 f"{self._beside(name)[1]}"
             )
         return (
-            f"{who} is right in {right:.0%} of the rows and at most one class off in "
-            f"{within:.0%}. {it} misses by {error:.3f} classes on average, {beside}."
+            f"{who} is right in {_share(right)} of the rows and at most one class off in "
+            f"{_share(within)}. {it} misses by {error:.3f} classes on average, {beside}."
         )
 
     def answer(self) -> list[str]:
@@ -392,6 +392,21 @@ def chosen_step(run: Run) -> int | None:
 def _is_constant(run: Run) -> bool:
     probabilities = run.predictions["probabilities"]
     return bool((probabilities == probabilities[:1]).all())
+
+
+def _share(value: float) -> str:
+    """A share in percent, which is 100% or 0% only where it is all or nothing.
+
+    Examples
+    --------
+    >>> _share(0.72), _share(0.996), _share(1.0)
+    ('72%', 'more than 99%', '100%')
+    """
+    if value < 1 and f"{value:.0%}" == "100%":
+        return "more than 99%"
+    if value > 0 and f"{value:.0%}" == "0%":
+        return "less than 1%"
+    return f"{value:.0%}"
 
 
 def _than(error: float, other: float) -> str:

@@ -391,7 +391,12 @@ def _must_agree(config: RunConfig) -> list[tuple[tuple[Any, ...], dict[str, Any]
         (("method", config.method), {"role": config.role, "parameters": parameters}),
     ]
     if config.command == "compare" and config.role == "method":
-        groups.append((("compared",), {"parameters": shared}))
+        if "/" in config.method:  # its backbone is its own
+            shared.pop("backbone", None)
+        model = shared.pop("model", None)
+        # Options in the name of a model are its own; networks have theirs under method_options.
+        if model is None:
+            groups.append((("compared", "/" in config.method), {"parameters": shared}))
     return groups
 
 
