@@ -95,6 +95,8 @@ def _lines(
                 scale=alt.Scale(domain=drawn, range=[list(dashed[name]) for name in drawn]),
             )
         )  # fmt: skip
+    if not part["kept"].any():
+        return lines.properties(height=180)
     kept = base.transform_filter(alt.datum.kept).mark_point(
         filled=True, size=90, shape="diamond", opacity=1
     )
@@ -110,7 +112,8 @@ def _words(comparison: Comparison, drawn: list[str]) -> list[str]:
         of = f"{step} {kept} of {last}" if kept is not None else f"the last {step}, {last}"
         also = f" in its first run of {len(runs)}" if len(runs) > 1 else ""
         said.append(f"{name} kept {of}{also}.")
-    said.append("A diamond marks what was kept.")
+    if any(chosen_step(run) is not None for name in drawn for run in comparison.runs[name]):
+        said.append("A diamond marks what was kept.")
     if len(drawn) > 1:
         said.append("Training losses of different methods have different scales.")
     return said
