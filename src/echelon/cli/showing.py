@@ -40,7 +40,9 @@ def score_table(scores: Mapping[str, float], constant: Mapping[str, float]) -> s
         beside = constant[name]
         shown = "-" if beside != beside else f"{beside:.4f}"
         lines.append(f"{name:<26}{scores[name]:>9.4f}{shown:>10}  {row.direction}")
-    lines.append("constant: the shares of the classes in these rows, and the middle class, for each")
+    lines.append(
+        "constant: the shares of the classes in these rows, and the middle class, for each"
+    )
     return "\n".join(lines)
 
 

@@ -97,9 +97,7 @@ def validation_curve(history: Sequence[Mapping[str, float]]) -> ValidationCurve 
     return None
 
 
-def diagnose_fit(
-    truth: ArrayLike, probabilities: ArrayLike, record: FitRecord
-) -> list[Diagnostic]:
+def diagnose_fit(truth: ArrayLike, probabilities: ArrayLike, record: FitRecord) -> list[Diagnostic]:
     """What can be said of overfitting and of underfitting, each with its likely cause.
 
     Parameters
@@ -144,8 +142,10 @@ class _Scores:
 
     @property
     def gap(self) -> float:
-        return 0.0 if self.training is None else (
-            self.explained(self.training) - self.explained(self.test)
+        return (
+            0.0
+            if self.training is None
+            else (self.explained(self.training) - self.explained(self.test))
         )
 
     @property

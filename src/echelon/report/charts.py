@@ -186,9 +186,7 @@ def class_errors(comparison: Comparison) -> Titled:
         alt.Chart(frame)
         .mark_bar(color=_colour(comparison))
         .encode(
-            x=alt.X(
-                "label:N", sort=labels.names, title="true class", axis=labels.across(alt.Axis)
-            ),
+            x=alt.X("label:N", sort=labels.names, title="true class", axis=labels.across(alt.Axis)),
             y=alt.Y("MAE:Q", title="mean absolute error"),
             tooltip=["class", "rows", alt.Tooltip("MAE", format=".3f")],
         )

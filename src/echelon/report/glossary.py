@@ -104,5 +104,3 @@ class Glossary:
 
 def _anchor(term: str) -> str:
     return "term-" + re.sub("[^a-z0-9]+", "-", term.lower())
-
-

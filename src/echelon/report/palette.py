@@ -28,6 +28,4 @@ def colours(methods: Sequence[str]) -> dict[str, str]:
 
 def dashes(methods: Sequence[str]) -> dict[str, tuple[int, int]]:
     """The dashes of each method's lines, which tell those of one colour apart."""
-    return {
-        name: DASHES[place // len(COLOURS) % len(DASHES)] for place, name in enumerate(methods)
-    }
+    return {name: DASHES[place // len(COLOURS) % len(DASHES)] for place, name in enumerate(methods)}
