@@ -78,7 +78,7 @@ def validation_curve(history: Sequence[Mapping[str, float]]) -> ValidationCurve 
 
     Examples
     --------
-    >>> rows = [{"epoch": 1, "loss": 2.0, "validation_mae": 0.5}, {"epoch": 2, "validation_mae": 0.4}]
+    >>> rows = [{"epoch": 1, "validation_mae": 0.5}, {"epoch": 2, "validation_mae": 0.4}]
     >>> validation_curve(rows).losses
     [0.5, 0.4]
     """
@@ -179,8 +179,8 @@ def _overfitting(
         best = curve.numbers[curve.best]
         return _finding(
             "overfitting", "notice",
-            f"After {curve.step} {best} the validation {curve.title} became {curve.rise:.0%} worse, "
-            f"and training went on. {_cause_of_overfitting(curve, record)}", scores,
+            f"After {curve.step} {best} the validation {curve.title} became {curve.rise:.0%} "
+            f"worse, and training went on. {_cause_of_overfitting(curve, record)}", scores,
         )  # fmt: skip
     if scores.has_gap:
         return _finding(
@@ -191,8 +191,8 @@ def _overfitting(
     if curve is not None and curve.rise > _RISE:
         return _finding(
             "overfitting", "fine",
-            f"After {curve.step} {curve.numbers[curve.best]} the validation {curve.title} became up "
-            f"to {_worst_rise(curve):.0%} worse. That {curve.step} was kept, so it did no harm.",
+            f"After {curve.step} {curve.numbers[curve.best]} the validation {curve.title} became "
+            f"up to {_worst_rise(curve):.0%} worse. That {curve.step} was kept, so it did no harm.",
             scores,
         )  # fmt: skip
     if scores.training is not None:

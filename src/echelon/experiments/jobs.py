@@ -50,7 +50,7 @@ class Job:
             result = self._result()
         truth = _truth(self.task, self.config.part)
         scored = _scored_rows(self.task, self.config.part)
-        arrays = {
+        arrays: dict[str, NDArray[Any]] = {
             "row": self.task.numbers.get(self.config.part, np.arange(len(truth))),
             "truth": truth,
             "prediction": result.prediction,

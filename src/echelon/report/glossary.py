@@ -11,34 +11,37 @@ from echelon.models.table import MODELS
 TERMS: Mapping[str, str] = {
     "class": "One of the labels that are predicted. They have an order, and a prediction that is "
     "two classes off is worse than one that is one class off.",
-    "test rows": "Rows that no model has seen while it was fitted, so that errors on them are those "
-    "to expect of new rows.",
+    "test rows": "Rows that no model has seen while it was fitted, so that errors on them are "
+    "those to expect of new rows.",
     "baseline": "A simple predictor that every good model must beat.",
     "floor": "What nobody can beat: the predictor that knows how the data were made.",
     "constant": "A predictor that says the same of every row: the shares of the classes, and the "
     "middle class.",
-    "cumulative link": "A simple linear model of ordered classes (proportional odds), fitted exactly.",
-    "bag of words": "A simple model of texts: a logistic regression on the words and pairs of words.",
+    "cumulative link": "A simple linear model of ordered classes (proportional odds), fitted "
+    "exactly.",
+    "bag of words": "A simple model of texts: a logistic regression on the words and pairs of "
+    "words.",
     "best possible": "The predictor that knows how the data were made. Nothing can be better over "
     "many rows.",
     "run": "One fit of a method with one seed. Other seeds give slightly other models.",
     "standard error": "By how much a figure would typically differ with other seeds and other test "
     "rows.",
-    "p": "How often chance alone would show a difference as large as this. A small p speaks against "
-    "chance; it is corrected for the number of comparisons.",
+    "p": "How often chance alone would show a difference as large as this. A small p speaks "
+    "against chance; it is corrected for the number of comparisons.",
     "within noise": "The difference is no larger than chance alone may bring: take neither for "
     "better.",
-    "confusion matrix": "For each true class, the shares of what was predicted for it. The diagonal "
-    "is right; what is far from it is badly wrong.",
-    "reliability": "Whether what is said to have a probability of 30 % happens in 30 % of the cases.",
+    "confusion matrix": "For each true class, the shares of what was predicted for it. The "
+    "diagonal is right; what is far from it is badly wrong.",
+    "reliability": "Whether what is said to have a probability of 30 % happens in 30 % of the "
+    "cases.",
     "coverage": "The share of prediction intervals that contain the truth. Wider intervals contain "
     "it more often.",
     "rank inconsistency": "P(y > k), the probability of a class above k, must fall as k grows. The "
     "curves of some methods do not always do so before they are repaired.",
     "epoch": "One pass of the training over all training rows. Trees are grown in rounds instead.",
     "validation": "Rows that were kept aside during training to choose when to stop.",
-    "overfitting": "Learning the training rows by heart instead of what new rows have in common with "
-    "them.",
+    "overfitting": "Learning the training rows by heart instead of what new rows have in common "
+    "with them.",
     "underfitting": "Learning less than the rows have to tell.",
     "surprise": "How unlikely the true class seemed to the model.",
 }  # fmt: skip

@@ -17,12 +17,12 @@ class AxisLabels(NamedTuple):
 
     @classmethod
     def of(cls, names: Sequence[str], line: int = _LINE) -> "AxisLabels":
-        """Names in lines of some length, of which there are three at most.
+        r"""Names in lines of some length, of which there are three at most.
 
         Examples
         --------
         >>> AxisLabels.of(["Neither agree nor disagree", "Agree"]).names
-        ['Neither agree\\nnor disagree', 'Agree']
+        ['Neither agree\nnor disagree', 'Agree']
         """
         made = [_in_lines(name, line) for name in names]
         if len(set(made)) < len(made):  # cut, or with other spaces

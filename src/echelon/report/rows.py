@@ -1,4 +1,4 @@
-"""The single rows of the page: their distributions, texts, images and columns, and their numbers."""
+"""The single rows of the page: their distributions, texts, images, columns and numbers."""
 
 import base64
 import html
@@ -70,7 +70,8 @@ def printed_rows(comparison: Comparison) -> str:
             said += [f"{name}: {value or 'missing'}" for name, value in pairs]
         given = float(arrays["probabilities"][place, truth[place]])
         body.append(
-            f'<tr><th scope="row">{numbers[place]}</th><td>{html.escape(classes[truth[place]])}</td>'
+            f'<tr><th scope="row">{numbers[place]}</th>'
+            f"<td>{html.escape(classes[truth[place]])}</td>"
             f"<td>{html.escape(classes[prediction[place]])}</td><td>{given:.1%}</td>"
             f'<td class="values">{html.escape("; ".join(said))}</td></tr>'
         )

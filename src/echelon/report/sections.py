@@ -181,7 +181,7 @@ def _constant_row(comparison: Comparison, shown: list[Metric], glossary: Glossar
     """A single model has no baselines beside it but the constant of its own rows."""
     scores = constant_scores(comparison.truth, len(comparison.classes))
     cells = "".join(
-        _cell(metric.title, _number(scores[metric.name], ".3f") or "–", False) for metric in shown
+        _cell(metric.title, _number(scores[metric.name], ".3f") or "-", False) for metric in shown
     )
     return _table_row("baseline", glossary.link("constant"), ["baseline"], cells)
 

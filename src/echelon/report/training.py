@@ -1,4 +1,4 @@
-"""The chart of how models were trained: losses and validation scores, and the step that was kept."""
+"""The chart of how models were trained: losses, validation scores, and the step that was kept."""
 
 from typing import Any
 
@@ -62,7 +62,8 @@ def _points(comparison: Comparison) -> pd.DataFrame:
                     for key, value in entry.items()
                     if key != step and value is not None
                 ]
-    return pd.DataFrame(rows)
+    points: pd.DataFrame = pd.DataFrame(rows)
+    return points
 
 
 def _run_name(name: str, run: Run) -> str:
