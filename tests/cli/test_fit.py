@@ -266,3 +266,14 @@ def test_a_plain_fit_reads_the_table_once_and_asks_once_which_labels_there_are(
         "--out", "m", *QUICK)  # fmt: skip
     # The command finds the labels, and the fit checks those that it is given.
     assert counted == {"TableSchema.of": 1, "TableSchema.read": 1, "Labels.of": 2}
+
+
+def test_calibration_that_does_not_help_is_left_out_and_that_is_said(folder: Path) -> None:
+    asked = "fit table.csv --target stars --drop grade --model cumulative_link --out m"
+    shown = run(*asked.split(), "--calibrate", "isotonic")  # on 30 rows
+    assert "not calibrated: on rows of its own, the map does not help clearly" in shown
+    assert "log score" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    assert echelon.load("m").calibration_ is None
+    document = json.loads(run(*asked.split(), "--calibrate", "temperature", "--json"))
+    assert document["is_calibrated"] is (echelon.load("m").calibration_ is not None)

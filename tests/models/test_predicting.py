@@ -167,6 +167,21 @@ def test_a_failed_calibration_changes_nothing(model) -> None:
     np.testing.assert_array_equal(model.predict_proba(table), before)
 
 
+def test_a_map_that_does_not_help_is_left_out_on_request(model) -> None:
+    few, truth = rows(40, 2)
+    before = model.predict_proba(few)
+    model.calibrate(few, truth, kind="isotonic", keep="better")
+    assert model.calibration_ is None
+    assert set(model.calibration_summary_) == {"before", "after"}
+    np.testing.assert_array_equal(model.predict_proba(few), before)
+    table, wrong = rows(1500, 2)
+    wrong[:500] = wrong[500:1000]  # labels that the model is too sure about
+    model.calibrate(table, wrong, keep="better")
+    assert float(model.calibration_.temperature) > 1
+    with pytest.raises(ValueError, match="keep must be 'always' or 'better'; got 'never'"):
+        model.calibrate(table, wrong, keep="never")
+
+
 # ---- intervals -----------------------------------------------------------------------------------
 
 

@@ -19,7 +19,9 @@ def test_progress_goes_to_standard_error(data, capsys) -> None:
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "600 rows, 10 features: about" in shown.err
-    assert "validation_ranked_probability_score" in shown.err
+    assert "val RPS 0." in shown.err
+    assert "(best 0." in shown.err
+    assert max(map(len, shown.err.splitlines())) <= 80
     OrdinalClassifier(**QUICK).fit(data.features, data.ranks)
     assert capsys.readouterr().err == ""
 
@@ -41,7 +43,7 @@ def test_titles_are_text_and_no_markup(capsys) -> None:
     shown = capsys.readouterr().err
     assert "[red]fit[/red]" in shown
     assert "2/2" in shown
-    assert "loss 0.2500" in shown
+    assert "loss 0.250" in shown
 
 
 def test_a_file_keeps_no_bar_over_runs(capsys) -> None:
@@ -58,4 +60,16 @@ def test_several_fits_count_down(capsys, monkeypatch) -> None:
         report(1, "boosting, fold 2", 75.4)
     shown = capsys.readouterr().err
     assert "boosting, fold 2" in shown
-    assert "0:01:15 left" in shown
+    assert "1:15 left" in shown
+
+
+def test_a_line_fits_80_columns_with_its_time_left_and_the_best_so_far(capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    scores = (0.5, 0.25, 0.375)
+    with epoch_bar("refit", 1000, shown=True) as report:
+        for epoch, score in enumerate(scores, start=1):
+            report({"epoch": epoch, "loss": 12.345, "validation_quadratic_weighted_kappa": score})
+    (line,) = capsys.readouterr().err.splitlines()
+    assert len(line) <= 80
+    assert "3/1000" in line
+    assert line.endswith("loss 12.345  val QWK 0.375 (best 0.500)")  # of a kappa more is better

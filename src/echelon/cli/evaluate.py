@@ -8,6 +8,7 @@ import typer
 
 from echelon.cli.options import AsJson, Data, Decision, ImageFolder, Model, OnBroken
 from echelon.cli.reading import DataDescription, read_decision, require_images
+from echelon.cli.showing import say, score_sentence, score_table
 from echelon.cli.writing import require_run_folder
 
 
@@ -37,7 +38,7 @@ def evaluate(
 
     from echelon.evaluation import metrics
     from echelon.models.loading import load
-    from echelon.runs import Run, RunConfig, row_cells, write_run
+    from echelon.runs import Run, RunConfig, column_cells, row_cells, write_run
 
     fitted = load(model)
     described = DataDescription(
@@ -69,6 +70,8 @@ def evaluate(
             "crossings": curve.crossings().cpu().numpy(),
         }
         arrays |= row_cells(frame, fitted.text_column, fitted.image_column)
+        apart = (fitted.text_column, fitted.image_column)
+        arrays |= column_cells(frame.drop(columns=[target]), arrays, apart)
         if fitted.conformal_ is not None:
             arrays["conformal_scores"] = fitted.conformal_.scores
         write_run(out, Run(config, fitted.history_, scores, arrays, outcome=fitted.outcome()))
@@ -76,6 +79,11 @@ def evaluate(
         print(json.dumps({"rows": len(frame), "skipped": skipped, "metrics": scores}))
         return
     unread_note = f", {skipped:,} left out: their images cannot be read" if skipped else ""
-    print(f"{len(frame):,} rows{unread_note}")
-    for name, value in scores.items():
-        print(f"{name:<28}{value:8.4f}")
+    say(f"{len(frame):,} rows{unread_note}")
+    constant = metrics.constant_scores(truth, len(fitted.classes_))
+    say(score_sentence(scores, constant))
+    print()
+    print(score_table(scores, constant))
+    if out is not None:
+        print()
+        print(f"`echelon report {out}` makes a page of this")

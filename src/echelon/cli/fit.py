@@ -94,7 +94,8 @@ def fit(
         str | None,
         typer.Option(
             help="How to mend the probabilities on a tenth of the rows, which are kept for that: "
-            "temperature or isotonic."
+            "temperature or isotonic. What mends them is kept only where it helps on rows that it "
+            "was not fitted on."
         ),
     ] = None,
     conformal: Annotated[
@@ -173,7 +174,10 @@ def fit(
     held = {name: rows.select(mask) for name, mask in zip(shares, masks, strict=True)}
     for name, some in held.items():
         if name == "calibrate":
-            fitted.calibrate(some.features, some.labels, kind=calibrate, sample_weight=some.weights)
+            fitted.calibrate(
+                some.features, some.labels, kind=calibrate, sample_weight=some.weights,
+                keep="better",
+            )  # fmt: skip
         else:
             fitted.conformalize(some.features, some.labels, sample_weight=some.weights)
     if is_first_process():
@@ -193,6 +197,7 @@ def fit(
             "history": fitted.history_,
             "held_out": {name: len(some) for name, some in held.items()},
             "calibration": fitted.calibration_summary_,
+            "is_calibrated": fitted.calibration_ is not None,
             "kappa": None if fitted.kappa_ is None else fitted.kappa_._asdict(),
         },
         as_json,
@@ -261,15 +266,34 @@ def _show(summary: Mapping[str, Any], as_json: bool) -> None:
     if summary["skipped"]:
         print(f"  {summary['skipped']:,} rows left out, as their images cannot be read")
     if summary["calibration"] is not None:
-        before, after = (summary["calibration"][when] for when in ("before", "after"))
-        for name, value in before.items():
-            print(f"  {name} before calibration {value:.4f}, after {after[name]:.4f}")
+        for line in _calibration_lines(summary["calibration"], summary["is_calibrated"]):
+            print(f"  {line}")
     if summary["kappa"] is not None:
         print(
             "  kappa {kappa:.3f} on unseen rows, {low:.3f} to {high:.3f}".format(**summary["kappa"])
         )
     if "conformal" in summary["held_out"]:
         print(f"  {summary['held_out']['conformal']:,} rows kept for prediction intervals")
+
+
+def _calibration_lines(scores: Mapping[str, Mapping[str, float]], is_kept: bool) -> list[str]:
+    """What a trial of calibration found, and whether its map was kept."""
+    words = {
+        "calibration_error": "calibration error",
+        "ranked_probability_score": "RPS",
+        "log_score": "log score",
+    }
+    verdict = (
+        "calibrated: on rows of its own, the map helps (less is better)"
+        if is_kept
+        else "not calibrated: on rows of its own, the map does not help clearly, so it is\n"
+        "  left out (less is better)"
+    )
+    changes = [
+        f"  {words[name]:<18} {value:.4f} without the map, {scores['after'][name]:.4f} with it"
+        for name, value in scores["before"].items()
+    ]
+    return [verdict, *changes]
 
 
 def _remove_checkpoints(folder: Path) -> None:

@@ -106,6 +106,11 @@ def table_task(
         ranks, test_share, groups=groups,
         generator=np.random.default_rng(split_seed),
     )  # fmt: skip
+    # Rows that were left out before, as those without a label, keep their number in the index.
+    numbers = np.arange(len(ranks))
+    index = features.index
+    if pd.api.types.is_integer_dtype(index) and index.is_unique and index.min() >= 0:
+        numbers = index.to_numpy(dtype=np.int64)
     return Task(
         name,
         labels,
@@ -118,5 +123,5 @@ def table_task(
         text=text,
         image=image,
         details={"test_share": test_share},
-        numbers={"train": np.flatnonzero(~held), "test": np.flatnonzero(held)},
+        numbers={"train": numbers[~held], "test": numbers[held]},
     )

@@ -177,11 +177,13 @@ class CurvePredictor:
         kind: calibrating.Kind = "temperature",
         *,
         sample_weight: ArrayLike | None = None,
+        keep: Literal["always", "better"] = "always",
     ) -> Any:
         """Mend the probabilities on rows that the model was not fitted on.
 
         The map becomes part of the model: predictions, saved files and ONNX graphs apply it.
-        `calibration_summary_` has the scores before and after. Intervals must be made anew.
+        `calibration_summary_` has the scores before and after, on rows that did not fit the map.
+        Intervals must be made anew.
 
         Parameters
         ----------
@@ -191,20 +193,28 @@ class CurvePredictor:
             One number for all distributions; or an increasing map for each threshold, which can
             mend more and needs more rows, some thousands.
         sample_weight : array-like, shape (n,), optional
+        keep : {"always", "better"}
+            Keep the map in any case, or only where the scores of rows that it was not fitted on
+            became better. A map that is left out leaves `calibration_` None.
         """
         check_is_fitted(self, "labels_")
+        if keep not in ("always", "better"):
+            raise ValueError(f"keep must be 'always' or 'better'; got {keep!r}")
         ranks = self._ranks(X, y)
         probabilities = self.raw_probabilities(self.schema_.read(X))
         fit = calibrating.fit_calibration(ranks, probabilities, kind, sample_weight=sample_weight)
-        summary = calibrating.calibration_summary(
+        trial = calibrating.trial_of_calibration(
             ranks, probabilities, kind, sample_weight=sample_weight
         )
-        mapped = Unseen(ranks, calibrating.apply_calibration(probabilities, fit), sample_weight)
+        is_kept = keep == "always" or trial.helps
+        if is_kept:
+            probabilities = calibrating.apply_calibration(probabilities, fit)
+        mapped = Unseen(ranks, probabilities, sample_weight)
         fields = (np.asarray(getattr(fit, name), np.float64) for name in CalibrationMap._fields)
         # In one step, as others may be predicting with the model.
         self.__dict__.update(
-            calibration_=CalibrationMap(*map(torch.from_numpy, fields)),
-            calibration_summary_=summary,
+            calibration_=CalibrationMap(*map(torch.from_numpy, fields)) if is_kept else None,
+            calibration_summary_=trial.summary,
             cutpoints_=mapped.cutpoints(),
             kappa_=mapped.kappa_for(self.decision),
             conformal_=None,

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from echelon.curve import RankCurve
 from echelon.data.kinds.base import TABLE
-from echelon.data.kinds.numbers import TableEncoder
+from echelon.data.kinds.tabular import TableEncoder
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows
 from echelon.data.schema import RawTable

@@ -14,6 +14,7 @@ from echelon.runs.folder import (
     set_aside,
     write_run,
 )
+from echelon.runs.rows import column_cells, row_orders
 
 __all__ = [
     "Comparison",
@@ -21,11 +22,13 @@ __all__ = [
     "Run",
     "RunConfig",
     "claim_folder",
+    "column_cells",
     "is_done",
     "mixture",
     "read_run",
     "read_runs",
     "row_cells",
+    "row_orders",
     "set_aside",
     "write_run",
 ]

@@ -25,6 +25,7 @@ import stat
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from numpy.typing import NDArray
 from echelon._version import __version__
 from echelon.data.kinds.text import plain_text
 from echelon.processes import world_size
+from echelon.runs.rows import check_cells
 from echelon.storage.atomic import move, new_folder, write_new
 
 FORMAT = 2  # of run folders; those of format 1 have no number
@@ -389,7 +391,12 @@ def _must_agree(config: RunConfig) -> list[tuple[tuple[Any, ...], dict[str, Any]
         (("method", config.method), {"role": config.role, "parameters": parameters}),
     ]
     if config.command == "compare" and config.role == "method":
-        groups.append((("compared",), {"parameters": shared}))
+        if "/" in config.method:  # its backbone is its own
+            shared.pop("backbone", None)
+        model = shared.pop("model", None)
+        # Options in the name of a model are its own; networks have theirs under method_options.
+        if model is None:
+            groups.append((("compared", "/" in config.method), {"parameters": shared}))
     return groups
 
 
@@ -426,6 +433,7 @@ def environment() -> dict[str, Any]:
     """What a result may depend on beyond the configuration."""
     return {
         "echelon": __version__,
+        "date": datetime.now(timezone.utc).isoformat(timespec="minutes"),
         "torch": torch.__version__,
         "numpy": np.__version__,
         "python": platform.python_version(),
@@ -477,8 +485,9 @@ def _history(document: Any) -> list[dict[str, float]]:
     if not isinstance(document, list):
         raise ValueError(f"history.json must hold a list of epochs; got {document!r:.80}")
     epochs = [_numbers(epoch, "history.json") for epoch in document]
-    if any(not _is_whole(epoch.get("epoch"), 0) for epoch in epochs):
-        raise ValueError("history.json: every epoch must have its number, `epoch`")
+    # Networks learn in epochs, trees in rounds.
+    if any(not _is_whole(epoch.get("epoch", epoch.get("round")), 0) for epoch in epochs):
+        raise ValueError("history.json: every epoch must have its number, `epoch` or `round`")
     return epochs
 
 
@@ -493,6 +502,10 @@ def _outcome(document: Any) -> dict[str, Any]:
         if not isinstance(numbers.pop("member", None), str):
             raise ValueError(f"outcome.json: leaderboard must name each member; got {row!r:.80}")
         _numbers(numbers, "outcome.json, leaderboard")
+    _numbers(outcome.get("training", {}), "outcome.json, training")
+    for name in ("best_epoch", "trees"):
+        if outcome.get(name) is not None and not _is_whole(outcome[name], 0):
+            raise ValueError(f"outcome.json: {name} must be an integer; got {outcome[name]!r:.80}")
     if not _is_number(outcome.get("seconds", 0.0)):
         raise ValueError(f"outcome.json: seconds must be a number; got {outcome['seconds']!r:.80}")
     return outcome
@@ -559,6 +572,7 @@ def _check_arrays(run: Run) -> None:
             # The conformal score of a row whose truth is its mode is infinite.
             if name == "crossings" and np.isinf(values).any():
                 raise ValueError(f"{name} must be finite numbers")
+    check_cells(arrays, rows or 0)
     if "text" in arrays and arrays["text"].dtype.kind != "U":
         raise ValueError("text must be texts")
     if "image" in arrays:
