@@ -34,11 +34,15 @@ def svor_objective(peer, kernel: np.ndarray, ranks: np.ndarray, cost: float, for
     return f @ np.linalg.lstsq(kernel, f, rcond=1e-10)[0] / 2 + cost * short
 
 
+@pytest.mark.parametrize("seed", [0, 3])
 @pytest.mark.parametrize("form", ["implicit", "explicit"])
-def test_it_is_no_worse_than_skordinal_and_near_it(form: str) -> None:
-    """Whose own error is 2e-3 in the score, 8e-4 in the cutpoints and 3e-5 to 2e-4 in the rest."""
+def test_it_is_no_worse_than_skordinal_and_near_it(form: str, seed: int) -> None:
+    """Our gap to the dual says how near the optimum we are; skordinal ends 3e-5 to 2e-4 above it.
+
+    Its own error is also 2e-3 in the score and 8e-4 in the cutpoints.
+    """
     svor = pytest.importorskip("skordinal.classifiers").SVOR
-    x, ranks = table(seed=3)
+    x, ranks = table(seed=seed)
     new, _ = table(500, seed=1)
     fit, f = kernel_fit(x, ranks, 4, 0.3, form=form)
     peer = svor(C=1, gamma=0.3, tol=1e-6, constraints=form).fit(x, ranks)
@@ -46,7 +50,7 @@ def test_it_is_no_worse_than_skordinal_and_near_it(form: str) -> None:
     theirs = svor_objective(peer, rbf_kernel(x, gamma=0.3), ranks, 1.0, form)
     assert fit.gap < 1e-9
     assert fit.objective <= theirs * (1 + 1e-9)
-    assert fit.objective == pytest.approx(theirs, rel=1e-4)
+    assert fit.objective == pytest.approx(theirs, rel=2e-4)
     np.testing.assert_allclose(fit.cutpoints, peer.thresholds_, atol=2e-3)
     np.testing.assert_allclose(f, peer.predict_projection(x), atol=5e-3)
     scores = rbf_kernel(new, x, gamma=0.3) @ fit.duals
