@@ -136,7 +136,7 @@ class Design(nn.Module):
         if self.expressions:
             values = {name: filled[:, i] for i, name in enumerate(self.names)}
             base += [one.of(values).unsqueeze(1) for one in self.expressions]
-        base.append(torch.ones(len(raw), 1, dtype=torch.float64, device=raw.device))
+        base.append(raw.new_ones(raw.shape[0], 1))
         columns = torch.cat(base, 1)
         found = columns[:, [places[0] for places in self.products]]
         for i in range(1, len(self.products[0])):
@@ -291,9 +291,9 @@ class _Maker:
         A category of a product leaves its reference out where the product without it is a term
         too, as elsewhere in statistics; the constant always is one.
         """
-        terms = {frozenset(factor.text for factor in term) for term in formula.terms} | {
-            frozenset()
-        }
+        terms: set[frozenset[str]] = {
+            frozenset(factor.text for factor in term) for term in formula.terms
+        } | {frozenset()}
         found: list[Feature] = []
         for term in formula.terms:
             whole = frozenset(factor.text for factor in term)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from echelon.data.tables import RawTable, TableSchema
 from echelon.models.design import Design
 from echelon.models.estimates import Estimates
+from echelon.models.expressions import Expression
 from echelon.models.links import Array
 
 _STEP = 1e-4  # of the difference that stands for a derivative, in standard deviations
@@ -77,11 +78,20 @@ def average_effects(
     """
     counts = np.ones(len(table)) if weight is None else weight
     changes, values, gradients = [], [], []
-    used = {atom.column for one in design.features for atom in one.atoms}
-    used |= {name for one in design.expressions for name in one.columns}
+    known = estimates.known[estimates.places[0]]
+    atoms = {
+        atom
+        for one, is_known in zip(design.features, known, strict=True)
+        if is_known
+        for atom in one.atoms
+    }
+    used = {atom.column for atom in atoms if atom.kind in ("number", "category")}
+    for atom in atoms:
+        if atom.kind == "expression":
+            used |= Expression(atom.value).columns
 
     def add(change: Change, low: RawTable, high: RawTable, share: Array, width: float) -> None:
-        difference, slope = 0.0, 0.0
+        difference, slope = np.zeros(1), np.zeros(1)
         for sign, changed in ((1.0, high), (-1.0, low)):
             x = design.matrix(changed)
             difference = difference + sign * (share @ estimates.probabilities(x)) / width
@@ -109,7 +119,7 @@ def average_effects(
         ends = [_with_number(table, place, values_of) for values_of in (low, high)]
         add(Change(column.name, words), ends[0], ends[1], share, width)
     for place, column in enumerate(schema.categorical):
-        if column.name not in design.references:
+        if column.name not in design.references or column.name not in used:
             continue
         share = counts * (table.codes[:, place] > 0)
         if not share.sum():
@@ -117,18 +127,14 @@ def average_effects(
         share = share / share.sum()
         reference = design.references[column.name]
         levels = {
-            atom.value
-            for one in design.features
-            for atom in one.atoms
-            if atom.kind == "category" and atom.column == column.name
+            atom.value for atom in atoms if atom.kind == "category" and atom.column == column.name
         }
         low_table = _with_code(table, place, column.categories.index(reference) + 1)
         for code, level in enumerate(column.categories, 1):
             if level in levels and level != reference:
                 words = f"{reference} to {level}"
-                add(
-                    Change(column.name, words), low_table, _with_code(table, place, code), share, 1.0
-                )  # fmt: skip
+                high_table = _with_code(table, place, code)
+                add(Change(column.name, words), low_table, high_table, share, 1.0)
     num_classes, size = estimates.num_cuts + 1, len(estimates.theta)
     return Effects(
         tuple(changes),

@@ -29,6 +29,9 @@ class Estimates:
         The coefficients, then the K-1 cut-points.
     places : array of int, shape (K-1, d)
         Which parameter is the slope of each feature at each threshold.
+    centre, centred_cuts : array, shape (d,) and (K-1,)
+        The means of the features, and the cut-points for features without them, which no large
+        offset of a column can round away.
     covariances : mapping from kind of errors to array, shape (m, m)
         "observed", "robust" and, where rows have groups, "clustered"; NaN for aliased features.
     """
@@ -36,6 +39,8 @@ class Estimates:
     link: str
     theta: Array
     places: NDArray[np.int64]
+    centre: Array
+    centred_cuts: Array
     covariances: Mapping[str, Array]
 
     @classmethod
@@ -48,7 +53,14 @@ class Estimates:
         theta = np.zeros(len(fit.covariance))
         theta[places] = slopes
         theta[len(theta) - num_classes + 1 :] = fit.cutpoints
-        return cls(fit.link, theta, places, {"observed": fit.covariance})
+        return cls(
+            fit.link,
+            theta,
+            places,
+            fit.centre,
+            fit.centred_cutpoints,
+            {"observed": fit.covariance},
+        )
 
     @property
     def num_cuts(self) -> int:
@@ -68,7 +80,7 @@ class Estimates:
 
     def ends(self, x: Array) -> Array:
         """c_k - x.b_k of each row, (n, K-1)."""
-        found: Array = self.theta[self.cut_places] - x @ self.theta[self.places].T
+        found: Array = self.centred_cuts - (x - self.centre) @ self.theta[self.places].T
         return found
 
     def probabilities(self, x: Array) -> Array:
@@ -130,13 +142,12 @@ class Estimates:
         else:
             summed = (np.sqrt(weight) if are_copies else weight)[:, None] * scores
             count = float(weight.sum() if are_copies else (weight > 0).sum())
-        if count < 2:
-            raise ValueError(f"robust errors need at least 2 rows or groups; got {count:g}")
         known = self.known
         bread = self.covariances["observed"][np.ix_(known, known)]
         half = summed[:, known] @ bread
         found = np.full((len(known), len(known)), np.nan)
-        found[np.ix_(known, known)] = half.T @ half * count / (count - 1)
+        if count > 1:
+            found[np.ix_(known, known)] = half.T @ half * count / (count - 1)
         return found
 
 

@@ -117,7 +117,8 @@ def _is_allowed(node: ast.AST, depth: int) -> bool:
             node.args[0], depth - 1
         )  # fmt: skip
     if isinstance(node, ast.Constant):
-        return type(node.value) in (int, float) and abs(node.value) < 1e100
+        value: Any = node.value
+        return type(value) in (int, float) and abs(value) < 1e100
     return isinstance(node, ast.Name)
 
 

@@ -95,17 +95,20 @@ class PartialFit:
     @property
     def cutpoints(self) -> Array:
         """The cut-points in the units of the features, (K-1,)."""
-        return self.centred_cutpoints + self.slopes @ self.centre
+        found: Array = self.centred_cutpoints + self.slopes @ self.centre
+        return found
 
     @property
     def coefficients(self) -> Array:
         """The mean coefficient of each feature over the thresholds, (d,)."""
-        return self.slopes.mean(axis=0)
+        found: Array = self.slopes.mean(axis=0)
+        return found
 
     def ends(self, features: ArrayLike) -> Array:
         """Where the ranks meet for each row, (n, K-1), as fitted: they may cross."""
         x = as_features(features, columns=len(self.centre))
-        return self.centred_cutpoints - (x - self.centre) @ self.slopes.T
+        found: Array = self.centred_cutpoints - (x - self.centre) @ self.slopes.T
+        return found
 
     def log_probabilities(self, features: ArrayLike) -> Array:
         """log P(y = k), (n, K); thresholds that cross are put in order."""

@@ -67,6 +67,9 @@ class SlopeRows:
     link : str
     weight : array, shape (n,)
     terms : mapping from name to places of features
+        What is tested.
+    free : sequence of int
+        Features whose slopes are free in the fit, of which nothing is tested.
     """
 
     x: Array
@@ -75,17 +78,23 @@ class SlopeRows:
     link: str
     weight: Array
     terms: Mapping[str, Sequence[int]]
+    free: Sequence[int] = ()
+
+    @property
+    def tested(self) -> list[int]:
+        """The features of all terms."""
+        return sorted({place for places in self.terms.values() for place in places})
 
     @property
     def is_too_large(self) -> bool:
         """Whether a test would take too long."""
-        return (self.num_classes - 1) * (self.x.shape[1] + 1) > MOST_PARAMETERS
+        return bool((self.num_classes - 1) * (self.x.shape[1] + 1) > MOST_PARAMETERS)
 
     def nothing_to_test(self) -> str:
         """Why there is no test; empty where there can be one."""
         if self.num_classes < 3:
             return "two classes have one threshold, so that there is nothing to test"
-        if not self.x.shape[1]:
+        if not self.tested:
             return "there is no column to test"
         if self.is_too_large:
             return f"not done, as it takes more than {MOST_PARAMETERS:,} parameters"
@@ -169,7 +178,7 @@ def brant_test(
         return ChiSquare.of(float(difference @ solve(spread, difference)), len(difference))
 
     return ProportionalityTest(
-        wald(range(p)), {name: wald(places) for name, places in rows.terms.items()}
+        wald(rows.tested), {name: wald(places) for name, places in rows.terms.items()}
     )
 
 
@@ -222,23 +231,21 @@ def likelihood_ratio_test(rows: SlopeRows, log_likelihood: float) -> Proportiona
     """
     if note := rows.nothing_to_test():
         return ProportionalityTest(None, {}, note)
-    p = rows.x.shape[1]
     unsound = []
 
     def rise(name: str, places: Sequence[int]) -> ChiSquare:
         degrees = (rows.num_classes - 2) * len(places)
+        free = sorted({*rows.free, *places})
         fit = fit_partial(
-            rows.x, rows.ranks, rows.num_classes, places, link=rows.link, weight=rows.weight
+            rows.x, rows.ranks, rows.num_classes, free, link=rows.link, weight=rows.weight
         )
         if fit.separated or not fit.converged:
             unsound.append(name)
             return ChiSquare(None, degrees, None)
         return ChiSquare.of(2 * (fit.log_likelihood - log_likelihood), degrees)
 
-    overall = rise("all columns", range(p))
+    overall = rise("all columns", rows.tested)
     single = len(rows.terms) == 1
-    terms = {
-        name: overall if single else rise(name, places) for name, places in rows.terms.items()
-    }
+    terms = {name: overall if single else rise(name, places) for name, places in rows.terms.items()}
     note = f"no finite fit with free slopes of {', '.join(unsound)}" if unsound else ""
     return ProportionalityTest(overall, terms, note)

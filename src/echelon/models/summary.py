@@ -83,7 +83,7 @@ class Summary:
 
     def frame(self) -> pd.DataFrame:
         """The coefficients: a row for each, with errors, p-values, intervals and ratios."""
-        found = pd.DataFrame(self.coefficients, columns=list(_COEFFICIENTS)).set_index("name")
+        found: pd.DataFrame = _frame(self.coefficients, _COEFFICIENTS).set_index("name")
         if self.link not in RATIO_NAMES:
             found = found.drop(columns=["ratio", "ratio_lower", "ratio_upper"])
         numbers = found.columns.difference(["term", "threshold"])
@@ -92,7 +92,8 @@ class Summary:
 
     def cutpoints_frame(self) -> pd.DataFrame:
         """The cut-points with their errors and intervals."""
-        return pd.DataFrame(self.cutpoints, columns=list(_CUTPOINTS)).set_index("name")
+        found: pd.DataFrame = _frame(self.cutpoints, _CUTPOINTS).set_index("name")
+        return found
 
     def tests_frame(self) -> pd.DataFrame:
         """Both tests of proportional odds, overall and by term; empty where there are none."""
@@ -101,11 +102,11 @@ class Summary:
             for key, title in _TESTS.items()
             for term, test in self._tests(key).items()
         ]
-        return pd.DataFrame(rows, columns=["test", "term", "statistic", "degrees", "p_value"])
+        return _frame(rows, ("test", "term", "statistic", "degrees", "p_value"))
 
     def effects_frame(self) -> pd.DataFrame:
         """The average marginal effects; empty where they were not computed."""
-        return pd.DataFrame(self.effects or [], columns=list(_EFFECTS))
+        return _frame(self.effects or [], _EFFECTS)
 
     def _tests(self, key: str) -> dict[str, Mapping[str, Any]]:
         found = (self.proportional_odds or {}).get(key)
@@ -240,6 +241,11 @@ class Summary:
             rest = [""] * (len(columns) - len(cells))
             lines.append(" & ".join(_minus(cell) for cell in [*cells, *rest]) + " \\\\")
         return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"])
+
+
+def _frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
+    found: pd.DataFrame = pd.DataFrame({name: [row[name] for row in rows] for name in columns})
+    return found
 
 
 def _number(value: float | None) -> str:
