@@ -103,7 +103,7 @@ class CumulativeLinkModel(CurveClassifier):
     >>> largest[0]
     'x3'
     >>> model.summary().frame().loc["x3", ["ratio_lower", "ratio_upper"]].round(0).tolist()
-    [23.0, 104.0]
+    [339.0, 2645.0]
     """
 
     kind: ClassVar[str] = "cumulative_link"
@@ -313,7 +313,7 @@ class CumulativeLinkModel(CurveClassifier):
     # ---- statistics --------------------------------------------------------------------------
 
     def summary(self, errors: str | None = None, level: float = 0.95) -> Summary:
-        """The statistics of the fit: tables, and all of it as text, LaTeX and JSON.
+        r"""The statistics of the fit: tables, and all of it as text, LaTeX and JSON.
 
         Parameters
         ----------
@@ -330,7 +330,19 @@ class CumulativeLinkModel(CurveClassifier):
         >>> rng = np.random.default_rng(0)
         >>> frame = pd.DataFrame({"dose": rng.normal(size=300)})
         >>> pain = np.digitize(frame["dose"] + rng.logistic(size=300), [-1.0, 1.0])
-        >>> print(CumulativeLinkModel(tests=True).fit(frame, pain).summary().text())
+        >>> summary = CumulativeLinkModel(tests=True).fit(frame, pain).summary()
+        >>> summary.frame()[["estimate", "error", "ratio_lower", "ratio_upper"]].round(2)
+              estimate  error  ratio_lower  ratio_upper
+        name
+        dose      1.16   0.13         2.44         4.13
+        >>> print(summary.text().partition("\n\n")[0])
+        model             proportional odds (logit)
+        rows              300
+        classes           0 85, 1 122, 2 93
+        log-likelihood    -279.0603, without columns -325.8871
+        likelihood ratio  chi-square 93.653 on 1 degrees of freedom, p <0.001
+        fit               AIC 564.12, BIC 575.23, McFadden 0.1437
+        errors            by the observed information
         """
         return self._known_statistics().summary(
             self.design_, self.classes_.tolist(), errors=errors, level=level
@@ -403,12 +415,12 @@ class CumulativeLinkModel(CurveClassifier):
         >>> model = CumulativeLinkModel().fit(frame, pain)
         >>> model.probabilities_at({"dose": [-1, 1]}).round(2)
            dose  class  probability  error  lower  upper
-        0    -1      0         0.43   0.04   0.36   0.51
-        1    -1      1         0.40   0.03   0.34   0.46
-        2    -1      2         0.17   0.02   0.13   0.22
-        3     1      0         0.14   0.02   0.10   0.19
-        4     1      1         0.37   0.03   0.31   0.43
-        5     1      2         0.49   0.04   0.42   0.57
+        0    -1      0         0.48   0.04   0.40   0.57
+        1    -1      1         0.41   0.03   0.35   0.48
+        2    -1      2         0.10   0.02   0.07   0.15
+        3     1      0         0.09   0.02   0.06   0.13
+        4     1      1         0.37   0.03   0.31   0.44
+        5     1      2         0.54   0.04   0.46   0.62
         """
         statistics = self._known_statistics()
         _, covariance = statistics.covariance(errors)

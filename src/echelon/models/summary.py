@@ -21,6 +21,7 @@ _CUTPOINTS = ("name", "estimate", "error", "lower", "upper")
 _EFFECTS = (
     "column", "change", "class", "effect", "error", "z", "p_value", "lower", "upper",
 )  # fmt: skip
+_NUMBERS = (int, float)
 _TESTS = {"brant": "Brant", "likelihood_ratio": "likelihood ratio"}
 
 
@@ -132,6 +133,16 @@ class Summary:
         if set(document) != names:
             wrong = sorted(set(document) ^ names)
             raise ValueError(f"a summary has no {wrong[0]!r}, or lacks it")
+        texts = {"name", "term", "threshold", "column", "change", "class"}
+        for table in ("coefficients", "cutpoints", "effects"):
+            for row in document[table] or ():
+                wrong = [
+                    key
+                    for key, value in row.items()
+                    if not (value is None or isinstance(value, str if key in texts else _NUMBERS))
+                ]
+                if wrong:
+                    raise ValueError(f"{wrong[0]} in the {table} of a summary is of a wrong type")
         return cls(**document)
 
     # ---- text --------------------------------------------------------------------------------

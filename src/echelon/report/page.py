@@ -15,6 +15,7 @@ import numpy as np
 from echelon.evaluation.metrics import shown_metrics
 from echelon.report.charts import Titled, all_charts, altair
 from echelon.report.groups import Groups
+from echelon.report.statistics import statistics_charts, statistics_section
 from echelon.runs import Comparison, read_runs
 from echelon.storage.atomic import replacing, replacing_text, require_writable, write_text
 
@@ -61,7 +62,8 @@ def write_charts(folder: str | Path, out: str | Path, image: str = "svg") -> lis
     """
     if image not in _IMAGES:
         raise ValueError(f"image must be one of {', '.join(_IMAGES)}; got {image!r}")
-    made = all_charts(Comparison.of(read_runs(folder)))
+    comparison = Comparison.of(read_runs(folder))
+    made = {**all_charts(comparison), **statistics_charts(comparison)}
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
     paths = []
@@ -79,7 +81,8 @@ def render(comparison: Comparison) -> str:
     altair()
     import vl_convert
 
-    made, groups = all_charts(comparison), Groups.of(comparison.classes)
+    made = {**all_charts(comparison), **statistics_charts(comparison)}
+    groups = Groups.of(comparison.classes)
     specs = {name: _spec(titled) for name, titled in made.items()}
     data = {
         "charts": specs, "rows": _explored_rows(comparison, groups), "classes": comparison.classes,
@@ -91,6 +94,7 @@ def render(comparison: Comparison) -> str:
         "METHODS": _methods_table(comparison),
         "VERDICTS": "".join(f"<li>{_text(sentence)}</li>" for sentence in comparison.sentences()),
         "COEFFICIENTS": _coefficients(comparison),
+        "STATISTICS": statistics_section(comparison, _figure("statistics", made)),
         "LEADERBOARD": _leaderboard(comparison),
         "FINDINGS": _findings(comparison),
         "REPEAT": _repeat(comparison),
