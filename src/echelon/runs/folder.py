@@ -2,9 +2,10 @@
 
 A run is a folder with what was asked (`config.json`), where (`environment.json`), how it went
 (`history.json`), what came out (`metrics.json`, `outcome.json`, `predictions.npz`, and of a model
-that has such `statistics.json`) and a file `DONE` with the checksums of the others. It is made beside its place and then moved there, so that a
-folder with `DONE` is whole and is never rewritten. Its name ends in a hash of the configuration:
-whoever asks for the same thing twice finds it done.
+that has statistics `statistics.json`) and a file `DONE` with the checksums of the others. It is
+made beside its place and then moved there, so that a folder with `DONE` is whole and is never
+rewritten. Its name ends in a hash of the configuration: whoever asks for the same thing twice finds
+it done.
 
 A folder of runs that belong together has a file `comparison.json` with what they must share.
 Both `config.json` and that file begin with the number of the format, so that what another echelon
