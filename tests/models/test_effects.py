@@ -46,26 +46,26 @@ def test_errors_are_those_of_a_parametric_bootstrap() -> None:
     p = model.predict_proba(frame)
     rng = np.random.default_rng(0)
     effects, places = [], []
-    for _ in range(150):
+    for _ in range(60):
         ranks = (rng.uniform(size=(len(p), 1)) > p.cumsum(1)[:, :-1]).sum(1)
         again = CumulativeLinkModel().fit(frame, ranks)
         effects.append(again.marginal_effects(frame)["effect"])
         places.append(again.predict_proba(pd.DataFrame({"a": [0.5], "b": [1]}))[0])
-    np.testing.assert_allclose(np.std(effects, axis=0) / found["error"], 1, atol=0.25)
-    np.testing.assert_allclose(np.std(places, axis=0) / at["error"], 1, atol=0.25)
+    np.testing.assert_allclose(np.std(effects, axis=0) / found["error"], 1, atol=0.35)
+    np.testing.assert_allclose(np.std(places, axis=0) / at["error"], 1, atol=0.35)
 
 
 def test_intervals_cover_quickly() -> None:
     """The long form, with 500 tables, is among the slow tests."""
     inside, ratios = [], []
-    for seed in range(40):
+    for seed in range(30):
         model, frame = fitted(seed, 300)
         found, truth = model.marginal_effects(frame), true_effects(frame.to_numpy()).reshape(-1)
         inside.append(((found["lower"] < truth) & (truth < found["upper"])).mean())
         row = model.summary().frame()
         ratios.append(((row["lower"] < BETA) & (row["upper"] > BETA)).mean())
     for share in (np.mean(inside), np.mean(ratios)):
-        assert share > 0.95 - 3 * np.sqrt(0.05 * 0.95 / 40)
+        assert share > 0.95 - 3 * np.sqrt(0.05 * 0.95 / 30)
 
 
 def test_formulas_and_categories_have_effects_of_their_columns() -> None:
