@@ -219,3 +219,34 @@ def test_the_option_of_epochs_stands_beside_other_settings(folder: Path) -> None
     assert settings == {"learning_rate": 0.5, "batch_size": 99, "max_epochs": 1}
     wrong = CliRunner().invoke(app, [*asked.split(), "network:settings.max_epoch=3"])
     assert "no setting 'max_epoch'" in str(wrong.exception)
+
+
+def test_a_summary_is_printed_and_saved(folder: Path) -> None:
+    asked = "fit table.csv --target stars --model cumulative_link --out m --group e --summary"
+    formula = ("--formula", "stars ~ a + log(b) + C(kind)", "--reference", "kind=small")
+    shown = run(*asked.split(), *formula)
+    for words in ("odds ratio", "log(b)", "kind = big", "Brant", "clustered by group", "per unit"):
+        assert words in shown
+    assert echelon.load("m").summary().text() in shown
+    found = json.loads(run(*asked.split(), *formula, "--nonproportional", "a", "--json"))
+    assert [row["name"] for row in found["summary"]["coefficients"]].count("a") == 2
+    run("evaluate", "m", "table.csv", "--target", "stars", "--out", "run")
+    assert read_run("run").outcome["statistics"]["errors"] == "clustered"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--formula", "grade ~ a"), "--formula is about 'grade' and --target is 'stars'"),
+        (("--formula", "stars ~ a +"), "cannot be read"),
+        (("--formula", "stars ~ zzz"), "the formula needs the column 'zzz'"),
+        (("--reference", "kind"), "--reference must be pairs such as"),
+        (("--reference", "kind=huge"), "must be one of its categories"),
+        (("--nonproportional", "zzz"), "nonproportional names 'zzz'"),
+        (("--summary", "--model", "boosting"), "the model boosting has no --summary"),
+    ],
+)
+def test_wrong_statistics_are_refused(folder: Path, arguments, message: str) -> None:
+    asked = "fit table.csv --target stars --model cumulative_link --drop grade,weight --out m"
+    done = CliRunner().invoke(app, [*asked.split(), *arguments])
+    assert message in str(done.exception)

@@ -44,11 +44,12 @@ def test_a_loaded_model_is_the_one_that_was_saved(tmp_path: Path, parameters: di
     )
 
 
-@pytest.mark.parametrize("link", ["logit", "cloglog"])
-def test_slopes_by_threshold_have_a_graph(tmp_path: Path, link: str) -> None:
-    pytest.importorskip("onnxruntime")
-    model, _ = fitted(formula="~ log(dose) + C(kind)", nonproportional=["C(kind)"], link=link)
-    model.export_onnx(tmp_path / "m.onnx")  # which compares it with the model
+def test_a_row_without_a_logarithm_cannot_be_predicted() -> None:
+    model, frame = fitted(formula="~ log(dose) + C(kind)")
+    odd = frame.head(3).assign(dose=[1.0, -1.0, 2.0])
+    assert np.isnan(model.predict_proba(odd)).any(1).tolist() == [False, True, False]
+    with pytest.raises(ValueError, match="row 1 cannot be predicted"):
+        model.predict(odd)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,17 @@
 """What tests and intervals promise, over 500 simulated tables."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
+import pytest
 
 from echelon import CumulativeLinkModel
+from echelon.models.links import LINKS
+from tests.models.test_saved_links import fitted
+from tests.models.test_statistics import compare_with_statsmodels
 from tests.simulated import BETA, rejections, simulated
-from tests.models.test_effects import true_effects
+from tests.models.test_effects import true_effects, true_probabilities
 
 TABLES = 500
 
@@ -36,11 +42,25 @@ def test_intervals_of_odds_ratios_and_effects_cover() -> None:
         truth = true_effects(x).reshape(-1)
         inside["effect"] += ((effects["lower"] < truth) & (truth < effects["upper"])).tolist()
         at = model.probabilities_at({"a": 1.0, "b": 1})
-        from tests.models.test_effects import true_probabilities
-
         p = true_probabilities(np.array([[1.0, 1.0]]))[0]
         inside["probability"] += ((at["lower"] < p) & (p < at["upper"])).tolist()
     for name, each in inside.items():
         print(f"coverage {name} {np.mean(each):.3f}")
         # several intervals of a table move together, so that a table counts once
         assert abs(np.mean(each) - 0.95) < 3 * np.sqrt(0.05 * 0.95 / TABLES), name
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_slopes_by_threshold_and_formulas_have_a_graph(tmp_path: Path, link: str) -> None:
+    pytest.importorskip("onnxruntime")
+    formula = "~ I(dose ** 2) + C(kind)"
+    model, _ = fitted(formula=formula, nonproportional=["C(kind)"], link=link)
+    model.export_onnx(tmp_path / "m.onnx")  # which compares it with the model
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize("link", LINKS)
+def test_equals_statsmodels_on_wine(link: str, real_data: Path) -> None:
+    table = pd.read_csv(real_data / "tabular" / "winequality-white.csv")
+    _, ranks = np.unique(table.iloc[:, 0], return_inverse=True)
+    compare_with_statsmodels(table.iloc[:, 1:], ranks, link)

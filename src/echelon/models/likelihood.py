@@ -303,7 +303,11 @@ class CumulativeLinkModel(CurveClassifier):
         """The curves of rows by the link."""
         for start in range(0, max(len(table), 1), _CHUNK):
             chunk = table.rows(slice(start, start + _CHUNK))
-            logs = self.fitted_.log_probabilities(self.design_.matrix(chunk))
+            x = self.design_.matrix(chunk)
+            undefined = ~np.isfinite(x).all(axis=1)  # the logarithm of what is not above 0
+            x[undefined] = 0.0
+            logs = self.fitted_.log_probabilities(x)
+            logs[undefined] = np.nan
             yield RankCurve(torch.from_numpy(logs))
 
     def add_to_graph(self, graph: Graph) -> str:
