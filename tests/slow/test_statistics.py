@@ -8,10 +8,10 @@ import pytest
 
 from echelon import CumulativeLinkModel
 from echelon.models.links import LINKS
+from tests.models.test_effects import true_effects, true_probabilities
 from tests.models.test_saved_links import fitted
 from tests.models.test_statistics import compare_with_statsmodels
 from tests.simulated import BETA, rejections, simulated
-from tests.models.test_effects import true_effects, true_probabilities
 
 TABLES = 500
 
@@ -53,7 +53,7 @@ def test_intervals_of_odds_ratios_and_effects_cover() -> None:
 @pytest.mark.parametrize("link", LINKS)
 def test_slopes_by_threshold_and_formulas_have_a_graph(tmp_path: Path, link: str) -> None:
     pytest.importorskip("onnxruntime")
-    formula = "~ I(dose ** 2) + C(kind)"
+    formula = "~ log(dose) + I(dose ** 2) + C(kind)"
     model, _ = fitted(formula=formula, nonproportional=["C(kind)"], link=link)
     model.export_onnx(tmp_path / "m.onnx")  # which compares it with the model
 
