@@ -5,11 +5,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 import echelon
 from echelon import CumulativeLinkModel
-from tests.forging import rewrite
 
 
 def fitted(**parameters) -> tuple[CumulativeLinkModel, pd.DataFrame]:
@@ -50,34 +48,3 @@ def test_a_row_without_a_logarithm_cannot_be_predicted() -> None:
     assert np.isnan(model.predict_proba(odd)).any(1).tolist() == [False, True, False]
     with pytest.raises(ValueError, match="row 1 cannot be predicted"):
         model.predict(odd)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda d, t: d["model"]["fit"].update(free=[7]), "names columns that it has not"),
-        (lambda d, t: t.update({"model.fit.slopes": torch.zeros(2, 2)}), "vector of numbers"),
-        (lambda d, t: t.pop("model.statistics.counts"), "counts"),
-        (lambda d, t: t["model.statistics.counts"].fill_(torch.nan), "its counts must be numbers"),
-        (lambda d, t: d["model"]["statistics"].update(weights="x"), "what weights mean"),
-        (lambda d, t: d["model"]["statistics"].update(rows="x"), "rows must be of type int"),
-        (
-            lambda d, t: t.update({"model.statistics.x": torch.zeros(1)}),
-            "tensors that have no place",
-        ),
-        (
-            lambda d, t: d["model"]["design"]["features"][0][2].append(["expression", "", "f()"]),
-            "a formula cannot hold",
-        ),
-        (
-            lambda d, t: d["model"]["statistics"]["tests"]["brant"].update(overall={"degrees": 1}),
-            "statistic",
-        ),
-    ],
-)
-def test_forged_statistics_are_refused(tmp_path: Path, change, message: str) -> None:
-    model, _ = fitted(nonproportional=["dose"], tests=True)
-    model.save(tmp_path / "m")
-    rewrite(tmp_path / "m", tmp_path / "forged", change)
-    with pytest.raises(ValueError, match=message):
-        echelon.load(tmp_path / "forged")

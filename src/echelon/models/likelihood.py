@@ -30,6 +30,7 @@ from echelon.models.graph import Graph
 from echelon.models.partial import PartialFit, fit_partial
 from echelon.models.predicting import Decision
 from echelon.models.saved_links import LinkProbabilities, describe_fit, rebuild_fit
+from echelon.models.saved_statistics import describe_statistics, rebuild_statistics
 from echelon.models.statistics import Statistics, probability_intervals
 from echelon.models.summary import Summary
 
@@ -506,7 +507,7 @@ class CumulativeLinkModel(CurveClassifier):
         tensors["spreads"] = torch.from_numpy(self.spreads_)
         document = {"design": self.design_.document(), "fit": fit.document, "statistics": None}
         if self.statistics_ is not None:
-            statistics = self.statistics_.describe()
+            statistics = describe_statistics(self.statistics_)
             document["statistics"] = statistics.document
             tensors |= {f"{_STATISTICS}{k}": v for k, v in statistics.tensors.items()}
         return Described(document, tensors)
@@ -537,7 +538,7 @@ class CumulativeLinkModel(CurveClassifier):
             described = Described(
                 typed(document["statistics"], dict, "statistics"), rooms[_STATISTICS]
             )
-            statistics = Statistics.rebuild(described, fit)
+            statistics = rebuild_statistics(described, fit)
         self.design_, self.fitted_, self.statistics_ = design, fit, statistics
         self.spreads_ = spreads.numpy()
 
