@@ -1,7 +1,6 @@
 """The statistics of a fit: equal to those of statsmodels, and honest where there are none."""
 
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -58,14 +57,6 @@ def test_equals_statsmodels_on_anes96(link: str) -> None:
     anes = pytest.importorskip("statsmodels.api").datasets.anes96.load_pandas().data
     frame = anes[["logpopul", "selfLR", "age", "educ", "income"]]
     compare_with_statsmodels(frame, anes["PID"].astype(int).to_numpy(), link)
-
-
-@pytest.mark.realdata
-@pytest.mark.parametrize("link", LINKS)
-def test_equals_statsmodels_on_cement(link: str, real_data: Path) -> None:
-    table = pd.read_csv(real_data / "tabular" / "cement_strength.csv")
-    _, ranks = np.unique(table.iloc[:, 0], return_inverse=True)
-    compare_with_statsmodels(table.iloc[:, 1:], ranks, link)
 
 
 def test_errors_are_chosen_by_groups_and_weights() -> None:

@@ -60,7 +60,8 @@ def test_slopes_by_threshold_and_formulas_have_a_graph(tmp_path: Path, link: str
 
 @pytest.mark.realdata
 @pytest.mark.parametrize("link", LINKS)
-def test_equals_statsmodels_on_wine(link: str, real_data: Path) -> None:
-    table = pd.read_csv(real_data / "tabular" / "winequality-white.csv")
+@pytest.mark.parametrize("name", ["cement_strength", "winequality-white"])
+def test_equals_statsmodels_on_real_tables(link: str, name: str, real_data: Path) -> None:
+    table = pd.read_csv(real_data / "tabular" / f"{name}.csv")
     _, ranks = np.unique(table.iloc[:, 0], return_inverse=True)
     compare_with_statsmodels(table.iloc[:, 1:], ranks, link)
