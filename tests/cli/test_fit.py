@@ -277,3 +277,34 @@ def test_calibration_that_does_not_help_is_left_out_and_that_is_said(folder: Pat
     assert echelon.load("m").calibration_ is None
     document = json.loads(run(*asked.split(), "--calibrate", "temperature", "--json"))
     assert document["is_calibrated"] is (echelon.load("m").calibration_ is not None)
+
+
+def test_a_summary_is_printed_and_saved(folder: Path) -> None:
+    asked = "fit table.csv --target stars --model cumulative_link --out m --group e --summary"
+    formula = ("--formula", "stars ~ a + log(b) + C(kind)", "--reference", "kind=small")
+    shown = run(*asked.split(), *formula)
+    for words in ("odds ratio", "log(b)", "kind = big", "Brant", "clustered by group", "per unit"):
+        assert words in shown
+    assert echelon.load("m").summary().text() in shown
+    found = json.loads(run(*asked.split(), *formula, "--nonproportional", "a", "--json"))
+    assert [row["name"] for row in found["summary"]["coefficients"]].count("a") == 2
+    run("evaluate", "m", "table.csv", "--target", "stars", "--out", "run")
+    assert read_run("run").outcome["statistics"]["errors"] == "clustered"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--formula", "grade ~ a"), "--formula is about 'grade' and --target is 'stars'"),
+        (("--formula", "stars ~ a +"), "cannot be read"),
+        (("--formula", "stars ~ zzz"), "the formula needs the column 'zzz'"),
+        (("--reference", "kind"), "--reference must be pairs such as"),
+        (("--reference", "kind=huge"), "must be one of its categories"),
+        (("--nonproportional", "zzz"), "nonproportional names 'zzz'"),
+        (("--summary", "--model", "boosting"), "the model boosting has no --summary"),
+    ],
+)
+def test_wrong_statistics_are_refused(folder: Path, arguments, message: str) -> None:
+    asked = "fit table.csv --target stars --model cumulative_link --drop grade,weight --out m"
+    done = CliRunner().invoke(app, [*asked.split(), *arguments])
+    assert message in str(done.exception)

@@ -34,6 +34,7 @@ from echelon.cli.reading import (
     plain,
     read_decision,
     split_names,
+    split_pairs,
 )
 from echelon.cli.writing import refuse_inputs, require_model_file, save_model
 from echelon.processes import is_first_process, is_launched
@@ -78,6 +79,36 @@ def fit(
             "options after colons, as in margin:penalty=logistic.",
         ),
     ] = None,
+    formula: Annotated[
+        str | None,
+        typer.Option(
+            help="The terms of the model cumulative_link, as in 'quality ~ alcohol + C(kind)'. "
+            "This needs the extra formula."
+        ),
+    ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            help="What the categories of columns are compared with by the model cumulative_link, "
+            "as in sex=m,kind=red."
+        ),
+    ] = None,
+    nonproportional: Annotated[
+        str | None,
+        typer.Option(
+            help="The columns with a coefficient for each threshold in the model cumulative_link "
+            "(partial proportional odds), with commas between them."
+        ),
+    ] = None,
+    summary: Annotated[
+        bool,
+        typer.Option(
+            "--summary",
+            help="Print the statistics of the model cumulative_link: coefficients with errors and "
+            "intervals, tests of proportional odds, marginal effects. With --group errors are "
+            "clustered.",
+        ),
+    ] = False,
     backbone: Backbone = None,
     frozen: Frozen = False,
     text: TextColumn = None,
@@ -124,6 +155,8 @@ def fit(
 
     Example: echelon fit wine.csv --target quality --model cumulative_link --out wine.echelon
 
+    Example: echelon fit pain.csv --target pain --model cumulative_link --summary --out pain.echelon
+
     Example: echelon fit reviews.csv --target Rating --text Review --backbone lstm --out m.echelon
     """
     require_model_file(out, data, image_folder, decision)
@@ -155,6 +188,10 @@ def fit(
             "--backbone": ("backbone", backbone),
             "--frozen": ("backbone_options", backbone_options(backbone, frozen)),
             **{f"--{kind}": (kind, name) for kind, name in described.columns_by_kind.items()},
+            "--formula": ("formula", _require_target(formula, target)),
+            "--reference": ("reference", split_pairs(reference, "--reference")),
+            "--nonproportional": ("nonproportional", split_names(nonproportional) or None),
+            "--summary": ("tests", summary or None),
             "--recipe": ("recipe", recipe),
             "--decision": ("decision", read_decision(decision)),
             "--class-weight": ("class_weight", class_weight),
@@ -199,9 +236,29 @@ def fit(
             "calibration": fitted.calibration_summary_,
             "is_calibrated": fitted.calibration_ is not None,
             "kappa": None if fitted.kappa_ is None else fitted.kappa_._asdict(),
+            **({"summary": fitted.summary().document()} if summary else {}),
         },
         as_json,
     )
+    if summary and not as_json:
+        print(f"\n{fitted.summary().text()}")
+
+
+def _require_target(formula: str | None, target: str) -> str | None:
+    """The formula, whose target, if it has one, must be the one that was named."""
+    if formula is None:
+        return None
+    from echelon.models.formula import read_formula
+
+    left = formula.partition("~")[0].strip().strip("`") if "~" in formula else ""
+    if left and left != target:
+        raise ValueError(
+            f"--formula is about {left!r} and --target is {target!r}; name the same column, or "
+            f"write the formula without a target, as in '~ age + C(sex)'"
+        )
+    # what it stands for is not known yet; what cannot be read is said before the data are
+    read_formula(formula, columns=("any",))
+    return formula
 
 
 def _split_method(spec: str | None) -> tuple[str | None, dict[str, Any] | None]:

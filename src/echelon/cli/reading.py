@@ -299,6 +299,23 @@ def split_names(text: str | None) -> list[str]:
     return [] if text is None else [part.strip() for part in text.split(",") if part.strip()]
 
 
+def split_pairs(text: str | None, option: str) -> dict[str, str] | None:
+    """Names with their values, with commas between them.
+
+    Examples
+    --------
+    >>> split_pairs("sex=m, kind=red", "--reference")
+    {'sex': 'm', 'kind': 'red'}
+    """
+    if text is None:
+        return None
+    pairs = [part.partition("=") for part in split_names(text)]
+    wrong = [name for name, mark, value in pairs if not (name.strip() and mark and value.strip())]
+    if wrong or not pairs:
+        raise ValueError(f"{option} must be pairs such as sex=m,kind=red; got {text!r}")
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
 def plain(values: list[Any]) -> str:
     """Values for a sentence, not too many of them.
 

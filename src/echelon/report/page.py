@@ -12,6 +12,7 @@ from echelon.report.groups import Groups
 from echelon.report.palette import colours
 from echelon.report.rows import explored_rows, has_lines
 from echelon.report.sections import facts, page_sections, title_of
+from echelon.report.statistics import statistics_charts
 from echelon.runs import Comparison, read_runs
 from echelon.storage.atomic import replacing, replacing_text, require_writable, write_text
 
@@ -55,7 +56,8 @@ def write_charts(folder: str | Path, out: str | Path, image: str = "svg") -> lis
     """
     if image not in _IMAGES:
         raise ValueError(f"image must be one of {', '.join(_IMAGES)}; got {image!r}")
-    made = all_charts(Comparison.of(read_runs(folder)))
+    comparison = Comparison.of(read_runs(folder))
+    made = {**all_charts(comparison), **statistics_charts(comparison)}
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
     paths = []
@@ -75,7 +77,8 @@ def render(comparison: Comparison) -> str:
     altair()
     import vl_convert
 
-    made, groups = all_charts(comparison), Groups.of(comparison.classes)
+    made = {**all_charts(comparison), **statistics_charts(comparison)}
+    groups = Groups.of(comparison.classes)
     sections = page_sections(comparison, made)
     specs = {name: _spec(titled) for name, titled in made.items() if titled.chart is not None}
     data = {

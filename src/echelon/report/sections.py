@@ -9,6 +9,7 @@ from echelon.report.charts import Titled
 from echelon.report.glossary import Glossary
 from echelon.report.palette import colours
 from echelon.report.rows import has_lines, printed_rows
+from echelon.report.statistics import statistics_section
 from echelon.runs import Comparison
 from echelon.terminal import visible
 
@@ -31,6 +32,7 @@ def page_sections(comparison: Comparison, made: dict[str, Titled]) -> list[Secti
     several = len(comparison.methods) > 1
     of_best = f" of {best}" if several else ""
     glossary = Glossary(list(comparison.runs))
+    statistics = statistics_section(comparison, _figures(made, "statistics"))
     return [
         Section("answer", "Answer", "The answer", _answer(comparison)),
         Section(
@@ -39,6 +41,7 @@ def page_sections(comparison: Comparison, made: dict[str, Titled]) -> list[Secti
             "Methods" if several else "Scores",
             _methods(comparison, made, glossary),
         ),
+        *([] if statistics is None else [Section("statistics", "Statistics", *statistics)]),
         Section("rows", "Rows", "Single rows", _rows(comparison, glossary)),
         Section(
             "errors",

@@ -1,10 +1,11 @@
 """The run folder: the one place that knows its format.
 
 A run is a folder with what was asked (`config.json`), where (`environment.json`), how it went
-(`history.json`), what came out (`metrics.json`, `outcome.json`, `predictions.npz`) and a file
-`DONE` with the checksums of the others. It is made beside its place and then moved there, so that a
-folder with `DONE` is whole and is never rewritten. Its name ends in a hash of the configuration:
-whoever asks for the same thing twice finds it done.
+(`history.json`), what came out (`metrics.json`, `outcome.json`, `predictions.npz`, and of a model
+that has statistics `statistics.json`) and a file `DONE` with the checksums of the others. It is
+made beside its place and then moved there, so that a folder with `DONE` is whole and is never
+rewritten. Its name ends in a hash of the configuration: whoever asks for the same thing twice finds
+it done.
 
 A folder of runs that belong together has a file `comparison.json` with what they must share.
 Both `config.json` and that file begin with the number of the format, so that what another echelon
@@ -41,6 +42,7 @@ from echelon.storage.atomic import move, new_folder, write_new
 
 FORMAT = 2  # of run folders; those of format 1 have no number
 _DOCUMENTS = ("config", "environment", "history", "metrics", "outcome")
+_STATISTICS = "statistics"  # a key of the outcome that has a file of its own
 _ARRAYS = "predictions.npz"
 _TEXT_LENGTH = 600  # characters of a text that are kept to be shown
 _ROLES = ("method", "baseline", "floor")
@@ -191,10 +193,12 @@ def write_run(folder: str | Path, run: Run) -> None:
         "environment": run.environment or environment(),
         "history": run.history,
         "metrics": run.metrics,
-        "outcome": run.outcome,
+        "outcome": {name: each for name, each in run.outcome.items() if name != _STATISTICS},
     }
+    if _STATISTICS in run.outcome:
+        documents[_STATISTICS] = run.outcome[_STATISTICS]
     with new_folder(folder) as partial:
-        for name in _DOCUMENTS:
+        for name in documents:
             text = json.dumps(_plain(documents[name]), indent=2, allow_nan=False)
             (partial / f"{name}.json").write_text(text + "\n")
         arrays: dict[str, Any] = dict(run.predictions)
@@ -233,6 +237,9 @@ def read_run(folder: str | Path) -> Run:
         # First of all the format: of another one, nothing else is known.
         config = _of_this_format(_parsed(whole("config.json")), "config.json", f"the run {folder}")
         documents = {name: _parsed(whole(f"{name}.json")) for name in _DOCUMENTS[1:]}
+        if f"{_STATISTICS}.json" in sums:
+            found = _object(_parsed(whole(f"{_STATISTICS}.json")), f"{_STATISTICS}.json")
+            _object(documents["outcome"], "outcome.json")[_STATISTICS] = found
         run = Run(
             config=RunConfig.of(config),
             history=_history(documents["history"]),
