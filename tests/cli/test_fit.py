@@ -199,7 +199,7 @@ def test_options_of_models_stand_in_their_names(folder: Path, spec: str) -> None
         (("--backbone", "mlp"), "has no --backbone"),
         (("--text", "kind"), "has no --text"),
         (("--max-epochs", "3"), "has no --max-epochs"),
-        (("--device", "cpu"), "it has --decision, --class-weight: leave out --device"),
+        (("--device", "cpu"), "--decision, --class-weight: leave out --device"),
         (("--devices", "1"), "has no --devices"),
         (("--resume",), "has no --resume"),
         (
