@@ -66,6 +66,8 @@ CASES = [
     Case("oll", {"power": 1.0, "ce_share": 0.3}),
     Case("unimodal", {"form": "binomial"}),
     Case("unimodal", {"form": "poisson"}),
+    Case("forest", {"leaves": "bernoulli"}),
+    Case("forest", {"criterion": "nll", "leaf_update": "em", "units": 7}),
 ]
 if THOROUGH:  # what shares all of its code with one above
     CASES += [
@@ -79,7 +81,7 @@ if THOROUGH:  # what shares all of its code with one above
     ]
 
 # Of those that differ in nothing but their loss, one is enough where only the curve is looked at.
-CURVE_CASES = [case for case in CASES if set(case.options) <= {"link", "form"}]
+CURVE_CASES = [case for case in CASES if set(case.options) <= {"link", "form", "leaves"}]
 
 
 @dataclass
@@ -154,6 +156,9 @@ def oracle_logits(method: echelon.Method, ranks: Tensor, sure: float = 20.0) -> 
         cutpoints = torch.cat([sure - 2 * sure * ranks.float(), steps], -1)
         scale = torch.ones(*ranks.shape[:-1], method.num_logits - num_classes + 1)
         return torch.cat([cutpoints, scale], -1)
+    if method.options.get("leaves") == "bernoulli":
+        logits = torch.where(tasks < ranks, sure, -sure)
+        return torch.nn.functional.logsigmoid(torch.cat([logits, -logits], -1))
     if method.num_logits == num_classes:
         return torch.where(classes == ranks, sure, 0.0)
     return torch.where(tasks < ranks, sure, -sure)
