@@ -54,7 +54,7 @@ CASES = [
     Case("corn", {"normaliser": "per_task"}),
     Case("corn_without_subsets", {"mask": "published"}),
     Case("sord", {"distance": "squared", "temperature": 0.7}),
-    Case("cnnpor", {"pair_weight": 0.3}),
+    Case("cnnpor", {"pair_weight": 0.3, "score": "upper", "pairs": "all"}),
     Case("clm", {"link": "probit"}),
     Case("clm", {"link": "cloglog"}),
     Case("margin", {"thresholds": "immediate", "penalty": "smooth_hinge"}),
@@ -77,6 +77,8 @@ if THOROUGH:  # what shares all of its code with one above
         Case("ranking", {"gap_weight": True}),
         Case("diffsort", {"distribution": "optimal"}),
         Case("sord", {"density": "triangular"}),
+        Case("cnnpor", {"score": "expected", "pairs": "all", "pair_reduction": "sum"}),
+        Case("forest", {"leaves": "bernoulli", "leaf_update": "gradient", "depth": 2}),
         Case("oll", {"margin": 0.05}),
     ]
 

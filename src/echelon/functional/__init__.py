@@ -39,6 +39,7 @@ from echelon.functional._binary import (
     ornn_loss,
     sorted_log_probabilities,
 )
+from echelon.functional._constraints import cnnpor_loss
 from echelon.functional._cumulative import (
     clm_log_probabilities,
     clm_loss,
@@ -63,7 +64,6 @@ from echelon.functional._pairs import ranking_loss
 from echelon.functional._scores import margin_log_probabilities, score_log_probabilities
 from echelon.functional._softmax import (
     ce_loss,
-    cnnpor_loss,
     oll_loss,
     rps_loss,
     softmax_log_probabilities,
