@@ -93,6 +93,17 @@ class MethodSpec:
         }
 
     @property
+    def promises(self) -> dict[str, bool]:
+        """What the method promises with its default options, in words that a table can head."""
+        return {
+            "consistent": not self.can_cross,
+            "unimodal": self.is_unimodal,
+            "couples rows": self.couples_rows,
+            "uses distances": self.uses_distances,
+            "own probabilities": not self.borrows_probabilities,
+        }
+
+    @property
     def has_binary_tasks(self) -> bool:
         """Whether the loss is one on K-1 binary tasks, which may be weighted."""
         return self.active_tasks is not None
