@@ -31,6 +31,7 @@ def test_what_a_method_promises_is_read_off_its_row() -> None:
 def test_the_table_of_the_docs_is_that_of_the_rows() -> None:
     """Written by `python benchmarks/methods.py --table docs/methods.md`."""
     text = (Path(__file__).parents[2] / "docs" / "methods.md").read_text()
+    text = text.split("## What each promises")[1].split("\n## ")[0]
     for name, spec in METHODS.items():
         (line,) = (each for each in text.splitlines() if each.startswith(f"| `{name}` |"))
         cells = [cell.strip() for cell in line.strip("|").split("|")]

@@ -40,8 +40,8 @@ class ForestHead(nn.Module):
     Examples
     --------
     >>> head = ForestHead(8, num_classes=5, trees=2, depth=3)
-    >>> head(torch.zeros(4, 8)).exp().sum(-1)
-    tensor([1., 1., 1., 1.], grad_fn=<SumBackward1>)
+    >>> head(torch.zeros(4, 8)).shape
+    torch.Size([4, 5])
     """
 
     thresholds = ("leaves", "split.bias")  # their size is part of the scale
