@@ -33,14 +33,18 @@ def discrete_model() -> tuple[OrdinalClassifier, pd.DataFrame]:
 
 
 def coverage_of_draw(
-    model: OrdinalClassifier, table: pd.DataFrame, coverage: float, seed: int
+    model: OrdinalClassifier,
+    table: pd.DataFrame,
+    coverage: float,
+    seed: int,
+    score: str = "probability",
 ) -> float:
     """The share of new rows that are covered, after a draw of calibration rows.
 
     The new rows have new labels each time, and there are so many that a prediction of all of them
     is computed in another precision than one of the calibration rows.
     """
-    model.conformalize(*draw(CALIBRATION_ROWS, seed=1000 + seed))
+    model.conformalize(*draw(CALIBRATION_ROWS, seed=1000 + seed), score=score)
     ends = model.predict_interval(table, coverage)
     one = np.searchsorted(list("wxyz"), table["a"])
     other = np.searchsorted(list("klm"), table["b"])

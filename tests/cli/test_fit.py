@@ -17,6 +17,17 @@ from echelon.runs import read_run
 from tests.cli.commands import QUICK, run
 
 
+def test_the_score_of_intervals_is_an_option(folder: Path) -> None:
+    asked = "fit table.csv --target stars --drop grade --out m --conformal 0.2 --conformal-score"
+    run(*asked.split(), "rps", *QUICK)
+    assert json.loads(run("info", "m", "--json"))["interval_score"] == "rps"
+    run("predict", "m", "table.csv", "--out", "p.csv")
+    found = pd.read_csv("p.csv")
+    assert (found["lower"] <= found["upper"]).all()
+    wrong = CliRunner().invoke(app, [*asked.split(), "aps"])
+    assert "score must be one of 'probability', 'rps', 'window'; got 'aps'" in str(wrong.exception)
+
+
 def test_decisions_calibration_and_intervals(folder: Path) -> None:
     asked = "fit table.csv --target stars --drop grade --out m --json --conformal 0.2"
     asked += " --calibrate temperature --decision kappa"

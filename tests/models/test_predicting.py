@@ -248,3 +248,22 @@ def test_a_new_fit_forgets_both(model) -> None:
     model.conformalize(*rows(100, 2))
     model.set_params(settings={"max_epochs": 1}).fit(*rows(100, 0))
     assert model.conformal_ is None
+
+
+@pytest.mark.parametrize("score", ["rps", "window"])
+def test_the_score_of_intervals_is_saved_with_the_model(fitted, tmp_path, score) -> None:
+    model = copy.deepcopy(fitted).conformalize(*rows(300, 2), score=score)
+    table, truth = rows(600, 3)
+    ends = model.predict_interval(table, 0.8)
+    places = {name: k for k, name in enumerate(NAMES)}
+    low, found, high = ([places[one] for one in each] for each in (ends[:, 0], truth, ends[:, 1]))
+    assert ((np.array(low) <= found) & (np.array(found) <= high)).mean() > 0.7
+    model.save(tmp_path / "m.echelon")
+    again = echelon.load(tmp_path / "m.echelon")
+    assert again.conformal_score_ == score
+    np.testing.assert_array_equal(again.predict_interval(table, 0.8), ends)
+
+
+def test_an_unknown_score_of_intervals_is_named(fitted) -> None:
+    with pytest.raises(ValueError, match="score must be one of 'probability', 'rps', 'window'"):
+        copy.deepcopy(fitted).conformalize(*rows(100, 2), score="aps")

@@ -72,7 +72,8 @@ def evaluate(
         arrays |= row_cells(frame, fitted.text_column, fitted.image_column)
         apart = (fitted.text_column, fitted.image_column)
         arrays |= column_cells(frame.drop(columns=[target]), arrays, apart)
-        if fitted.conformal_ is not None:
+        # The page draws intervals of probabilities; of other scores it shows those of test rows.
+        if fitted.conformal_ is not None and fitted.conformal_score_ == "probability":
             arrays["conformal_scores"] = fitted.conformal_.scores
         write_run(out, Run(config, fitted.history_, scores, arrays, outcome=fitted.outcome()))
     if as_json:

@@ -133,6 +133,13 @@ def fit(
         float | None,
         typer.Option(help="The share of the rows to keep for prediction intervals, such as 0.15."),
     ] = None,
+    conformal_score: Annotated[
+        str,
+        typer.Option(
+            help="What prediction intervals are made of: probability, rps (the ranked probability "
+            "score) or window (the mass of windows that grow from the mode)."
+        ),
+    ] = "probability",
     max_epochs: MaxEpochs = None,
     seed: Annotated[int, typer.Option(help="The seed of everything that is random.")] = 0,
     resume: Annotated[
@@ -162,12 +169,14 @@ def fit(
     require_model_file(out, data, image_folder, decision)
     share_devices(devices)
     from echelon.evaluation.calibration import require_kind
+    from echelon.evaluation.conformal import require_score
     from echelon.training.devices import check_device
 
     if device is not None:
         check_device(device)
     if calibrate is not None:
         require_kind(calibrate)
+    require_score(conformal_score)
     described = DataDescription(
         data, target, split_names(classes), split_names(drop), weight, group, text, image,
         image_folder, on_broken,
@@ -216,7 +225,9 @@ def fit(
                 keep="better",
             )  # fmt: skip
         else:
-            fitted.conformalize(some.features, some.labels, sample_weight=some.weights)
+            fitted.conformalize(
+                some.features, some.labels, score=conformal_score, sample_weight=some.weights
+            )
     if is_first_process():
         save_model(fitted, out, checkpoints if checkpoints.is_dir() else None)
         if resume:

@@ -36,6 +36,7 @@ class CurvePredictor:
     cutpoints_: NDArray[np.float64] | None
     kappa_: TunedKappa | None = None
     conformal_: ConformalRows | None
+    conformal_score_: str = "probability"
     calibration_summary_: dict[str, dict[str, float]] | None
 
     def curves_of_rows(self, table: RawTable) -> Iterator[RankCurve]:
@@ -228,6 +229,7 @@ class CurvePredictor:
         X: Any,  # noqa: N803
         y: Any,
         *,
+        score: str = "probability",
         sample_weight: ArrayLike | None = None,
     ) -> Any:
         """Prepare :meth:`predict_interval` with rows that were used for nothing else.
@@ -236,16 +238,22 @@ class CurvePredictor:
         ----------
         X, y
             Rows and labels, as for ``fit``; some hundreds or more, drawn as those to be predicted.
+        score : {"probability", "rps", "window"}
+            What makes a rank conform: its probability, the ranked probability score that it would
+            have, or the mass of the window that reaches it; see
+            :func:`echelon.evaluation.conformal.conformity`. All of them keep the coverage.
         sample_weight : array-like, shape (n,), optional
             How many rows each stands for, where they were not drawn as those to be predicted.
         """
         check_is_fitted(self, "labels_")
+        conformal.require_score(score)
         ranks = self._ranks(X, y)
         weight = np.ones(len(ranks))
         if sample_weight is not None:
             weight = as_weight(sample_weight, length=len(ranks))
-        scores = conformal.calibration_scores(ranks, self.predict_proba(X))
+        scores = conformal.calibration_scores(ranks, self.predict_proba(X), score)
         self.conformal_ = ConformalRows(scores, ranks, weight)
+        self.conformal_score_ = score
         return self
 
     def predict_interval(
@@ -301,9 +309,9 @@ class CurvePredictor:
             limits = conformal.class_thresholds(
                 scores, ranks, coverage, num_classes, sample_weight=weight
             )
-            return conformal.intervals(probabilities, limits)
+            return conformal.intervals(probabilities, limits, self.conformal_score_)
         limit = conformal.threshold(scores, coverage, sample_weight=weight)
-        return conformal.intervals(probabilities, limit)
+        return conformal.intervals(probabilities, limit, self.conformal_score_)
 
     def _ranks(self, X: Any, y: Any) -> NDArray[np.int64]:  # noqa: N803
         ranks = self.labels_.to_ranks(y)
