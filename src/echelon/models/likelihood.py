@@ -14,6 +14,7 @@ from echelon.data.kinds.numbers import TableEncoder
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows
 from echelon.data.tables import RawTable
+from echelon.evaluation.explanation import OwnContributions
 from echelon.functional import clm_log_probabilities
 from echelon.models.base import CurveClassifier
 from echelon.models.cumulative import CumulativeFit, fit_cumulative
@@ -128,6 +129,18 @@ class CumulativeLinkModel(CurveClassifier):
             chunk = table.rows(slice(start, start + _CHUNK))
             logs = self.fitted_.log_probabilities(encoded(self.encoder_, chunk))
             yield RankCurve(torch.from_numpy(logs))
+
+    def contributions_of_rows(self, table: RawTable) -> OwnContributions:
+        """What each column adds to the score of a row, from that of mean features on."""
+        parts = (encoded(self.encoder_, table) - self.fitted_.centre) * self.fitted_.coefficients
+        owners = self.encoder_.feature_owners(self.schema_)
+        names = tuple(column.name for column in self.schema_.columns)
+        added = np.zeros((len(table), len(names), 1))
+        for feature, owner in enumerate(owners):
+            added[:, names.index(owner), 0] += parts[:, feature]
+        return OwnContributions(
+            "the score, from that of the mean row on", names, np.zeros((len(table), 1)), added
+        )
 
     def add_to_graph(self, graph: Graph) -> str:
         """The encoding of the columns, the score and the link."""
