@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -33,11 +33,8 @@ def evaluate(
     """
     if out is not None:
         require_run_folder(out)
-    import numpy as np
-
-    from echelon.evaluation import metrics
     from echelon.models.loading import load
-    from echelon.runs import Run, RunConfig, row_cells, write_run
+    from echelon.runs import write_run
 
     fitted = load(model)
     described = DataDescription(
@@ -47,31 +44,10 @@ def evaluate(
     frame, skipped = described.readable(described.with_located_images(described.cells()))
     if not len(frame):
         raise ValueError(f"none of the {skipped:,} images can be read")
-    truth = fitted.labels_.to_ranks(fitted.labels_.read_cells(frame[target]))
-    curve = fitted.curve(frame.drop(columns=[target]))
-    predicted = curve.label(fitted.decision_rule(read_decision(decision))).cpu().numpy()
-    probabilities = curve.probabilities.double().cpu().numpy()
-    scores = metrics.all_scores(truth, predicted, probabilities)
+    run = evaluated_run(fitted, model, described, frame, skipped, decision)
+    scores = run.metrics
     if out is not None:
-        config = RunConfig(
-            command="evaluate",
-            method=getattr(fitted, "method", fitted.kind),  # as `compare` names it
-            data=str(data),
-            classes=fitted.classes_.tolist(),
-            rows={"test": len(frame), **({"skipped": skipped} if skipped else {})},
-            details={"model": str(model), "target": target, "decision": decision},
-        )
-        arrays = {
-            "row": frame.index.to_numpy(dtype=np.int64),
-            "truth": truth,
-            "prediction": predicted,
-            "probabilities": probabilities.astype(np.float32),
-            "crossings": curve.crossings().cpu().numpy(),
-        }
-        arrays |= row_cells(frame, fitted.text_column, fitted.image_column)
-        if fitted.conformal_ is not None:
-            arrays["conformal_scores"] = fitted.conformal_.scores
-        write_run(out, Run(config, fitted.history_, scores, arrays, outcome=fitted.outcome()))
+        write_run(out, run)
     if as_json:
         print(json.dumps({"rows": len(frame), "skipped": skipped, "metrics": scores}))
         return
@@ -79,3 +55,44 @@ def evaluate(
     print(f"{len(frame):,} rows{unread_note}")
     for name, value in scores.items():
         print(f"{name:<28}{value:8.4f}")
+
+
+def evaluated_run(
+    fitted: Any,
+    model: Path,
+    described: DataDescription,
+    frame: Any,
+    skipped: int,
+    decision: str | None,
+) -> Any:
+    """The run that says how a model predicts the rows of a table, with its scores."""
+    import numpy as np
+
+    from echelon.evaluation import metrics
+    from echelon.runs import Run, RunConfig, row_cells
+
+    target = described.target
+    truth = fitted.labels_.to_ranks(fitted.labels_.read_cells(frame[target]))
+    curve = fitted.curve(frame.drop(columns=[target]))
+    predicted = curve.label(fitted.decision_rule(read_decision(decision))).cpu().numpy()
+    probabilities = curve.probabilities.double().cpu().numpy()
+    config = RunConfig(
+        command="evaluate",
+        method=getattr(fitted, "method", fitted.kind),  # as `compare` names it
+        data=str(described.path),
+        classes=fitted.classes_.tolist(),
+        rows={"test": len(frame), **({"skipped": skipped} if skipped else {})},
+        details={"model": str(model), "target": target, "decision": decision},
+    )
+    arrays = {
+        "row": frame.index.to_numpy(dtype=np.int64),
+        "truth": truth,
+        "prediction": predicted,
+        "probabilities": probabilities.astype(np.float32),
+        "crossings": curve.crossings().cpu().numpy(),
+    }
+    arrays |= row_cells(frame, fitted.text_column, fitted.image_column)
+    if fitted.conformal_ is not None:
+        arrays["conformal_scores"] = fitted.conformal_.scores
+    scores = metrics.all_scores(truth, predicted, probabilities)
+    return Run(config, fitted.history_, scores, arrays, outcome=fitted.outcome())

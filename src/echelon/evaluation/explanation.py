@@ -27,7 +27,7 @@ from echelon.evaluation.recombining import (
     column_kinds,
     named_cell,
 )
-from echelon.evaluation.words import word_reasons
+from echelon.evaluation.words import MOST_PIECES, word_reasons
 
 _MOST_ASKED = 200_000  # rows that the importance of all columns together may ask about
 _FEWEST_ROWS = 500  # for the importance, however many columns there are
@@ -208,7 +208,7 @@ class Explanation:
             }
         return document
 
-    def text(self, most: int = 20) -> str:
+    def text(self, most: int = 20, threshold: int | None = None) -> str:
         """A table for a terminal: what matters, which way, what works together, and reasons."""
         measure = "" if self.has_truth else " (expected, as no labels were given)"
         names = [" + ".join(one.columns) for one in self.importance[:most]]
@@ -232,7 +232,7 @@ class Explanation:
                 f"variance of the expected rank"
             )
         for row in self.reasons:
-            lines.append(f"row {row.row}: " + "; ".join(row.sentences(self.classes)))
+            lines.append(f"row {row.row}: " + "; ".join(row.sentences(self.classes, threshold)))
             if row.words:
                 telling = ", ".join(
                     f"{one.words!r} {one.rank_change:+.2f}" for one in row.words[:_WORDS]
@@ -360,6 +360,7 @@ def planned_rows(
     repeats: int = 5,
     background: int = 16,
     most_rows: int | None = None,
+    texts: int = 0,
 ) -> int:
     """About how many rows :func:`explain` asks about, for a progress bar."""
     sizes = plan(num_rows, columns, repeats, most_rows)
@@ -368,7 +369,7 @@ def planned_rows(
         sizes["importance"] * (columns * repeats + 1)
         + sizes["effects"] * (2 * columns + 1)
         + sizes["interactions"] * (1 + looked_at + looked_at * (looked_at - 1) // 2)
-        + explained * min(background, num_rows) * max(columns - 1, 0)
+        + explained * (min(background, num_rows) * max(columns - 1, 0) + texts * MOST_PIECES)
     )
 
 

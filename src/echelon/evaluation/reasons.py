@@ -88,7 +88,7 @@ class RowReasons:
         steps = _within_bounds([i for i in large if abs(parts[i]) >= _SMALL], parts, reached)
         if not steps:
             return [f"nothing stands out: {what} is {_percent(float(end))} %, as for other rows"]
-        said = []
+        said: list[str] = []
         for step in steps:
             after = reached + float(sum(parts[i] for i in step))
             named = " and ".join(self.named_cells[i] for i in step)

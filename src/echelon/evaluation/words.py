@@ -9,6 +9,7 @@ import pandas as pd
 
 from echelon.evaluation.recombining import Curves, Floats
 
+MOST_PIECES = 40  # that a text is cut into
 _PIECE = re.compile(r"\S+\s*")
 
 
@@ -53,7 +54,12 @@ def pieces_of(text: str, most: int) -> list[tuple[int, int]]:
 
 
 def word_reasons(
-    curves: Curves, frame: pd.DataFrame, rows: Sequence[int], column: str, *, most: int = 40
+    curves: Curves,
+    frame: pd.DataFrame,
+    rows: Sequence[int],
+    column: str,
+    *,
+    most: int = MOST_PIECES,
 ) -> list[list[WordReason]]:
     """What the words of some rows' texts do, the largest change of the expected rank first.
 

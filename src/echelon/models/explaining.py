@@ -49,7 +49,8 @@ def explain_model(
     asked = {
         name: options[name] for name in ("repeats", "background", "most_rows") if name in options
     }
-    total = planned_rows(len(frame), len(frame.columns), len(rows), **asked)
+    texts = len(schema.of_kind("text"))
+    total = planned_rows(len(frame), len(frame.columns), len(rows), texts=texts, **asked)
     with work_bar("explaining", total, shown) as report:
         return explain(
             predict,

@@ -81,6 +81,20 @@ function showCell(node, value, fill) {
   if (!node.hidden) fill(node, value);
 }
 
+function showReasons(number) {
+  const place = document.getElementById("row-reasons"), found = data.reasons?.[number];
+  place.hidden = found === undefined;
+  if (place.hidden) return;
+  const title = document.createElement("h3"), list = document.createElement("ul");
+  title.textContent = "Reasons";
+  for (const sentence of found.sentences) {
+    const item = document.createElement("li");
+    item.textContent = sentence;
+    list.append(item);
+  }
+  place.replaceChildren(title, list);
+}
+
 function showRow() {
   const rows = data.rows, place = Number(list.value), p = rows.probabilities[place];
   const [ofTruth, ofPredicted] = rows.given[place];
@@ -97,6 +111,7 @@ function showRow() {
     picture.alt = `the image of row ${rows.number[place]}`;
     node.replaceChildren(picture);
   });
+  showReasons(rows.number[place]);
   const width = Math.max(280, chart.clientWidth || 640), height = 240, bottom = 40, top = 20;
   const step = width / p.length, most = Math.max(...p, 1e-9);
   const drawn = element("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });

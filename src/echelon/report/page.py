@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from echelon.evaluation.exploring import explored_orders
 from echelon.evaluation.metrics import shown_metrics
 from echelon.report.charts import Titled, all_charts, altair
+from echelon.report.explanation import explained_section
 from echelon.report.groups import Groups
 from echelon.runs import Comparison, read_runs
 from echelon.storage.atomic import replacing, replacing_text, require_writable, write_text
 
-_EXPLORED = 150  # rows of each order
 _THUMBNAIL = 160  # pixels
 _COEFFICIENTS = 20
 _IMAGES = ("png", "svg")
@@ -61,7 +62,8 @@ def write_charts(folder: str | Path, out: str | Path, image: str = "svg") -> lis
     """
     if image not in _IMAGES:
         raise ValueError(f"image must be one of {', '.join(_IMAGES)}; got {image!r}")
-    made = all_charts(Comparison.of(read_runs(folder)))
+    comparison = Comparison.of(read_runs(folder))
+    made = all_charts(comparison) | explained_section(comparison).charts
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
     paths = []
@@ -79,11 +81,14 @@ def render(comparison: Comparison) -> str:
     altair()
     import vl_convert
 
-    made, groups = all_charts(comparison), Groups.of(comparison.classes)
+    explained = explained_section(comparison)
+    made = all_charts(comparison) | explained.charts
+    groups = Groups.of(comparison.classes)
     specs = {name: _spec(titled) for name, titled in made.items()}
     data = {
         "charts": specs, "rows": _explored_rows(comparison, groups), "classes": comparison.classes,
         "groups": groups.names, "group": groups.of_rank.tolist(), "note": groups.note,
+        "reasons": explained.reasons,
     }  # fmt: skip
     parts = {
         "TITLE": _title(comparison),
@@ -91,6 +96,8 @@ def render(comparison: Comparison) -> str:
         "METHODS": _methods_table(comparison),
         "VERDICTS": "".join(f"<li>{_text(sentence)}</li>" for sentence in comparison.sentences()),
         "COEFFICIENTS": _coefficients(comparison),
+        "EXPLANATION_LINK": explained.link,
+        "EXPLANATION": explained.html(lambda name: _figure(name, made)),
         "LEADERBOARD": _leaderboard(comparison),
         "FINDINGS": _findings(comparison),
         "REPEAT": _repeat(comparison),
@@ -261,15 +268,7 @@ def _explored_rows(comparison: Comparison, groups: Groups) -> dict[str, Any]:
     arrays, truth = comparison.main_run.predictions, comparison.truth
     p = arrays["probabilities"].astype(np.float64)
     prediction = arrays["prediction"].astype(np.int64)
-    of_truth = np.maximum(p[np.arange(len(p)), truth], 1e-30)
-    surprise = -np.log(of_truth)
-    entropy = -(p * np.log(np.maximum(p, 1e-30))).sum(axis=1)
-    keys = {
-        "error": np.abs(truth - prediction) + 1e-3 * surprise / surprise.max().clip(1),
-        "surprise": surprise,
-        "uncertainty": entropy,
-    }
-    orders = {name: np.argsort(-key, kind="stable")[:_EXPLORED] for name, key in keys.items()}
+    orders = explored_orders(truth, prediction, p)
     chosen = sorted({int(row) for order in orders.values() for row in order})
     place = {row: i for i, row in enumerate(chosen)}
     numbers = arrays.get("row", np.arange(len(truth)))
