@@ -28,7 +28,7 @@ from echelon.evaluation.recombining import (
     recombined,
 )
 
-_FLAT = 0.01  # of the range of the ranks: less than this is no effect to speak of
+_FLAT = 0.02  # of the range of the ranks: less than this is no effect to speak of
 _ONE_WAY = 0.15  # the share of all movement that may go the other way
 
 
@@ -263,7 +263,9 @@ def _distances(
             table = np.zeros((size, len(edges) + 1))
             np.add.at(table, (codes[known], np.searchsorted(edges, where[known])), 1.0)
             below = table.cumsum(axis=1) / np.maximum(table.sum(axis=1, keepdims=True), 1)
-            total += np.abs(below[:, None] - below[None]).max(axis=2)  # Kolmogorov and Smirnov
+            # How far apart they lie in shares of all rows; the largest gap of the two
+            # distributions would be 1 for any that do not overlap, near or far.
+            total += np.abs(below[:, None] - below[None]).mean(axis=2)
     return total
 
 

@@ -37,6 +37,7 @@ _INTERACTION_ROWS = 500
 _THRESHOLDS = 9  # of the effects in a document
 _WORDS = 8  # of a text in a document
 _DIGITS = 6
+_MATTERS = 0.01  # of the largest importance: a smaller one has no direction to speak of
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,9 @@ class Explanation:
 
     def direction(self, one: Importance) -> str:
         """Which way the columns of an importance work, in words."""
+        largest = max(other.mean for other in self.importance)
+        if one.mean <= max(2 * np.nan_to_num(one.standard_error), _MATTERS * largest):
+            return "hardly matters"
         said = {name: self.effects[name].direction for name in one.columns if name in self.effects}
         if len(one.columns) == 1:
             return said.get(one.columns[0], "")

@@ -13,6 +13,7 @@ from echelon.terminal import visible
 
 _COLUMNS = 20  # in the table and the chart of importance
 _EFFECTS = 6  # columns whose effects are drawn
+_MATTERS = 0.01  # of the largest importance, from which on an effect is drawn
 _WORDS = 5
 _LONGEST = 40  # characters of a name in a chart
 
@@ -75,7 +76,7 @@ class ExplainedSection:
         )
         return (
             '<table><thead><tr><th scope="col">column</th><th scope="col">importance</th>'
-            '<th scope="col">± error</th><th scope="col">which way</th></tr></thead>'
+            '<th scope="col">± error</th><th scope="col" class="words">which way</th></tr></thead>'
             f"<tbody>{rows}</tbody></table>"
         )
 
@@ -97,7 +98,15 @@ def explained_section(comparison: Comparison) -> ExplainedSection:
     if document is None:
         return ExplainedSection()
     charts = {"importance": importance_chart(document)}
-    for place, effect in enumerate(document["effects"][:_EFFECTS]):
+    largest = max((row["mean"] for row in document["importance"]), default=0.0)
+    matter = {
+        name
+        for row in document["importance"]
+        for name in row["columns"]
+        if row["mean"] > _MATTERS * largest
+    }
+    drawn = [effect for effect in document["effects"] if effect["column"] in matter]
+    for place, effect in enumerate(drawn[:_EFFECTS]):
         charts[f"effect_{place + 1}"] = effect_chart(
             effect, [comparison.classes[k + 1] for k in document["thresholds"]]
         )
@@ -130,16 +139,20 @@ def importance_chart(document: Mapping[str, Any]) -> Titled:
     ]
     frame = pd.DataFrame(rows)
     y = alt.Y("column:N", sort=None, title=None)
-    x = alt.X("importance:Q", title="increase of the ranked probability score when shuffled")
+    title = "increase of the ranked probability score when shuffled"
     bars = (
         alt.Chart(frame)
         .mark_bar(height=12, color=BLUE)
-        .encode(y=y, x=x, tooltip=["column", alt.Tooltip("importance", format=".4f")])
+        .encode(
+            y=y,
+            x=alt.X("importance:Q", title=title, scale=alt.Scale(nice=False)),
+            tooltip=["column", alt.Tooltip("importance", format=".4f")],
+        )
     )
     errors = (
         alt.Chart(frame)
         .mark_rule(color=ORANGE, strokeWidth=3)
-        .encode(y=y, x=alt.X("lower:Q", title=x.title), x2="upper:Q")
+        .encode(y=y, x=alt.X("lower:Q", title=title), x2="upper:Q")
     )
     first = rows[0]
     return Titled(
@@ -158,8 +171,9 @@ def effect_chart(effect: Mapping[str, Any], above: Sequence[str]) -> Titled:
     kind = {"number": "Q", "date": "T"}.get(effect["kind"], "N")
     name = _short(effect["column"])
     sort = list(dict.fromkeys(points["cell"])) if is_category else alt.Undefined
-    scale = alt.Undefined if is_category else alt.Scale(zero=False, nice=False)
-    x = alt.X(f"cell:{kind}", title=name, sort=sort, scale=scale)
+    scale = alt.Scale(zero=False, nice=False) if kind == "Q" else alt.Undefined
+    axis = alt.Axis(format="%Y-%m", labelOverlap=True) if kind == "T" else alt.Undefined
+    x = alt.X(f"cell:{kind}", title=name, sort=sort, scale=scale, axis=axis)
     tooltip = [alt.Tooltip("effect", format="+.3f"), alt.Tooltip("rows")]
     base = alt.Chart(points)
     band = base.encode(x=x, y=alt.Y("lower:Q", title="expected class"), y2="upper:Q")
@@ -169,12 +183,13 @@ def effect_chart(effect: Mapping[str, Any], above: Sequence[str]) -> Titled:
     else:
         upper = band.mark_area(color=BLUE, opacity=0.25) + line.mark_line(color=BLUE)
     zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(color=GREY, strokeDash=[4, 4])
+    digits = "+.0%" if chances["effect"].abs().max() >= 0.03 else "+.1%"
     lower = alt.Chart(chances).encode(
         x=x,
-        y=alt.Y("effect:Q", title="chance", axis=alt.Axis(format="+.0%")),
+        y=alt.Y("effect:Q", title="chance", axis=alt.Axis(format=digits)),
         color=alt.Color(
             "or higher:N", sort=None, scale=alt.Scale(scheme="viridis"),
-            legend=alt.Legend(orient="bottom", columns=4),
+            legend=alt.Legend(orient="bottom", columns=4, title="this class or higher"),
         ),
         tooltip=["or higher", alt.Tooltip("effect", format="+.1%")],
     )  # fmt: skip
@@ -216,7 +231,7 @@ def _points(effect: Mapping[str, Any], above: Sequence[str]) -> tuple[pd.DataFra
 
 def _effect_words(effect: Mapping[str, Any]) -> str:
     values = effect["expected_rank"]
-    cells = ["missing" if cell is None else str(cell) for cell in effect["cells"]]
+    cells = ["missing" if cell is None else _cell(cell) for cell in effect["cells"]]
     low, high = values.index(min(values)), values.index(max(values))
     said = (
         f"The expected class is lowest at {visible(cells[low])} ({values[low]:+.2f}) and highest "
@@ -225,6 +240,10 @@ def _effect_words(effect: Mapping[str, Any]) -> str:
     if effect["kind"] != "category" and effect["cells"][-1] is None:
         said += f" Where it is missing: {values[-1]:+.2f}."
     return said
+
+
+def _cell(cell: str | float) -> str:
+    return cell if isinstance(cell, str) else f"{cell:.4g}"
 
 
 def _name(columns: Sequence[str]) -> str:
