@@ -14,7 +14,8 @@ from echelon.evaluation.recombining import Curves
 
 def test_it_is_that_of_scikit_learn_on_the_same_shuffles() -> None:
     data = make_friedman(200, num_classes=4, seed=1)
-    frame = pd.DataFrame(data.features, columns=[f"V{i + 1}" for i in range(10)])
+    columns = [f"V{i + 1}" for i in range(10)]
+    frame = pd.DataFrame(data.features.astype(np.float64), columns=columns)
     model = LogisticRegression(max_iter=500).fit(frame, data.ranks)
 
     def scorer(fitted, rows, truth) -> float:
