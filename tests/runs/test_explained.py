@@ -48,17 +48,18 @@ def test_the_explanation_of_another_run_is_refused(tmp_path: Path, document) -> 
 def places(value, path=()):
     """Every place in a document, with what is there."""
     yield path, value
-    inner = value.items() if isinstance(value, dict) else enumerate(value)
-    if isinstance(value, (dict, list)):
-        for key, below in list(inner)[:3] if isinstance(value, list) else inner:
-            yield from places(below, (*path, key))
+    inner = value.items() if isinstance(value, dict) else ()
+    if isinstance(value, list):
+        inner = list(enumerate(value))[:3]
+    for key, below in inner:
+        yield from places(below, (*path, key))
 
 
 def test_whatever_is_wrong_in_it_is_a_value_error_or_harmless(document) -> None:
     """Other values at any place are refused with a ValueError, or are of what nothing is shown."""
     check_explanation(document)
     refused = 0
-    for path, value in places(document):
+    for path, _ in places(document):
         if not path:
             continue
         for other in ({"a": 1}, [None], "text", float("1e308"), True, None):
@@ -72,8 +73,15 @@ def test_whatever_is_wrong_in_it_is_a_value_error_or_harmless(document) -> None:
             except ValueError as error:
                 assert "explanation.json" in str(error)  # noqa: PT017
                 refused += 1
-        del value
     assert refused > 300
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("importance", []), ("thresholds", []), ("thresholds", [6])]
+)
+def test_what_could_not_be_drawn_is_refused(document, name: str, value) -> None:
+    with pytest.raises(ValueError, match=f"explanation.json: {name}"):
+        check_explanation({**document, name: value})
 
 
 @pytest.mark.parametrize("name", ["classes", "importance", "effects", "reasons", "thresholds"])

@@ -16,8 +16,10 @@ def check_explanation(document: Mapping[str, Any]) -> None:
     """
     classes = len(_list(document, "classes"))
     thresholds = _list(document, "thresholds")
-    if not all(_is_rank(k, classes - 1) for k in thresholds):
+    if not thresholds or not all(_is_rank(k, classes - 1) for k in thresholds):
         raise ValueError("explanation.json: thresholds must be those between the classes")
+    if not _list(document, "importance"):
+        raise ValueError("explanation.json: importance must be of at least one column")
     for row in _objects(document, "importance"):
         _texts(row, "columns")
         _texts(row, "direction", single=True)
@@ -31,6 +33,8 @@ def check_explanation(document: Mapping[str, Any]) -> None:
         cells = _list(row, "cells")
         if not all(cell is None or isinstance(cell, str) or _is_number(cell) for cell in cells):
             raise ValueError("explanation.json: cells must be numbers or texts")
+        if all(cell is None for cell in cells):
+            raise ValueError("explanation.json: cells must be more than gaps")
         for name in ("rows", "expected_rank", "spread"):
             _numbers(row, name, length=len(cells))
         curves = _list(row, "exceedance")
