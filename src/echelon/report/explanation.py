@@ -139,7 +139,7 @@ def importance_chart(document: Mapping[str, Any]) -> Titled:
     ]
     frame = pd.DataFrame(rows)
     y = alt.Y("column:N", sort=None, title=None)
-    title = "increase of the ranked probability score when shuffled"
+    title = "what shuffling adds to the score"
     bars = (
         alt.Chart(frame)
         .mark_bar(height=12, color=BLUE)
@@ -188,7 +188,7 @@ def effect_chart(effect: Mapping[str, Any], above: Sequence[str]) -> Titled:
         x=x,
         y=alt.Y("effect:Q", title="chance", axis=alt.Axis(format=digits)),
         color=alt.Color(
-            "or higher:N", sort=None, scale=alt.Scale(scheme="viridis"),
+            "or higher:N", sort=None, scale=alt.Scale(scheme=alt.SchemeParams(name="viridis", extent=[0.25, 0.9])),
             legend=alt.Legend(orient="bottom", columns=4, title="this class or higher"),
         ),
         tooltip=["or higher", alt.Tooltip("effect", format="+.1%")],
