@@ -37,6 +37,6 @@ def made_explanation(
 
     found = explain(
         predict, frame, classes=classes or list(range(num_classes)), kinds={text: "text"},
-        rows=rows, repeats=2,
+        texts=[text], rows=rows, repeats=2,
     )  # fmt: skip
     return found.document()

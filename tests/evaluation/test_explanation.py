@@ -36,8 +36,8 @@ def score(rows: pd.DataFrame) -> np.ndarray:
 def explained(**options):
     frame, ranks = table()
     return explain(
-        score, frame, ranks, classes=["lo", "mid", "hi"], kinds={"note": "text"}, rows=[0, 7],
-        **options,
+        score, frame, ranks, classes=["lo", "mid", "hi"], kinds={"note": "text"}, texts=["note"],
+        rows=[0, 7], **options,
     )  # fmt: skip
 
 

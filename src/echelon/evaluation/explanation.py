@@ -252,6 +252,7 @@ def explain(
     *,
     classes: Sequence[Any],
     kinds: Mapping[str, str] | None = None,
+    texts: Sequence[str] = (),
     rows: Sequence[int] = (),
     correlated: float | None = None,
     repeats: int = 5,
@@ -272,6 +273,8 @@ def explain(
     classes : sequence of K labels, in rank order
     kinds : mapping from column to kind, optional
         What the columns hold; see :func:`echelon.evaluation.recombining.column_kinds`.
+    texts : sequence of str
+        Columns of texts, whose words are left out one by one.
     rows : sequence of int
         The places of the rows that get reasons.
     correlated : float, optional
@@ -333,7 +336,7 @@ def explain(
         importance=important,
         effects={name: effect for name, effect in found.items() if effect is not None},
         interaction=pairs[0] if pairs else None,
-        reasons=_reasons(curves, frame, known, rows, background, seed) if len(rows) else [],
+        reasons=_reasons(curves, frame, known, texts, rows, background, seed) if len(rows) else [],
     )
 
 
@@ -381,6 +384,7 @@ def _reasons(
     curves: Curves,
     frame: pd.DataFrame,
     kinds: Mapping[str, str],
+    texts: Sequence[str],
     rows: Sequence[int],
     background: int,
     seed: int,
@@ -394,13 +398,12 @@ def _reasons(
         for row in rows
     ]
     found = row_reasons(curves, frame, rows, behind.reset_index(drop=True), named, seed=seed)
-    for name in frame.columns:
-        if kinds[name] == "text":
-            words = word_reasons(curves, frame, rows, name)
-            found = [
-                replace(one, words=[*one.words, *of_row])
-                for one, of_row in zip(found, words, strict=True)
-            ]
+    for name in texts:
+        words = word_reasons(curves, frame, rows, name)
+        found = [
+            replace(one, words=[*one.words, *of_row])
+            for one, of_row in zip(found, words, strict=True)
+        ]
     return found
 
 

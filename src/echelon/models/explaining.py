@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from echelon.curve import RankCurve
 from echelon.data.frames import frame_of_rows, rows_of_frame
+from echelon.data.kinds.base import CELL_KINDS, cell_kind
 from echelon.data.tables import RawTable
 from echelon.evaluation.explanation import Explanation, explain, planned_rows
 from echelon.training.progress import work_bar
@@ -49,8 +50,12 @@ def explain_model(
     asked = {
         name: options[name] for name in ("repeats", "background", "most_rows") if name in options
     }
-    texts = len(schema.of_kind("text"))
-    total = planned_rows(len(frame), len(frame.columns), len(rows), texts=texts, **asked)
+    texts = [
+        column.name
+        for column in schema.columns
+        if column.kind in CELL_KINDS and cell_kind(column.kind).has_words
+    ]
+    total = planned_rows(len(frame), len(frame.columns), len(rows), texts=len(texts), **asked)
     with work_bar("explaining", total, shown) as report:
         return explain(
             predict,
@@ -58,6 +63,7 @@ def explain_model(
             ranks,
             classes=model.classes_.tolist(),
             kinds={column.name: column.kind for column in schema.columns},
+            texts=texts,
             rows=rows,
             report=report,
             **options,

@@ -184,11 +184,12 @@ def effect_chart(effect: Mapping[str, Any], above: Sequence[str]) -> Titled:
         upper = band.mark_area(color=BLUE, opacity=0.25) + line.mark_line(color=BLUE)
     zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(color=GREY, strokeDash=[4, 4])
     digits = "+.0%" if chances["effect"].abs().max() >= 0.03 else "+.1%"
+    colours = alt.SchemeParams(name="viridis", extent=[0.25, 0.9])  # seen on light and dark
     lower = alt.Chart(chances).encode(
         x=x,
         y=alt.Y("effect:Q", title="chance", axis=alt.Axis(format=digits)),
         color=alt.Color(
-            "or higher:N", sort=None, scale=alt.Scale(scheme=alt.SchemeParams(name="viridis", extent=[0.25, 0.9])),
+            "or higher:N", sort=None, scale=alt.Scale(scheme=colours),
             legend=alt.Legend(orient="bottom", columns=4, title="this class or higher"),
         ),
         tooltip=["or higher", alt.Tooltip("effect", format="+.1%")],
