@@ -37,6 +37,7 @@ def test_real_columns_come_before_noise_with_every_seed(name: str) -> None:
     assert wrong == {}
 
 
+@pytest.mark.timeout(3600)
 def test_thirty_columns_and_five_thousand_rows_take_a_minute_of_two_cores() -> None:
     """30 seconds of two idle cores are 60 of the processor, whoever else works on the machine."""
     data = make_friedman(5000, num_classes=6, seed=0)
