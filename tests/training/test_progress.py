@@ -4,7 +4,7 @@ import pytest
 
 from echelon import OrdinalClassifier
 from echelon.data import make_friedman
-from echelon.training.progress import epoch_bar, fit_bar, run_bar
+from echelon.training.progress import epoch_bar, fit_bar, run_bar, work_bar
 
 QUICK = {"settings": {"max_epochs": 3}, "random_state": 0, "device": "cpu"}
 
@@ -59,3 +59,12 @@ def test_several_fits_count_down(capsys, monkeypatch) -> None:
     shown = capsys.readouterr().err
     assert "boosting, fold 2" in shown
     assert "0:01:15 left" in shown
+
+
+def test_a_bar_of_work_takes_what_is_done_and_is_silent_where_nobody_looks(capsys) -> None:
+    with work_bar("explaining", 10, shown=False) as report:
+        assert report is None
+    with work_bar("explaining", 10, shown=True) as report:
+        for _ in range(3):
+            report(4, "importance")  # more than was planned is fine
+    assert capsys.readouterr() == ("", "")
