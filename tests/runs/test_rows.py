@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from echelon.runs.rows import SHOWN_ROWS, check_cells, column_cells, row_orders
+from echelon.evaluation.exploring import EXPLORED
+from echelon.runs.rows import check_cells, column_cells, row_orders
 
 
 def arrays(rows: int) -> dict[str, np.ndarray]:
@@ -18,7 +19,7 @@ def test_only_rows_worth_a_look_are_kept_with_cells_as_people_read_them() -> Non
     frame.loc[:, "gone"] = None
     frame["text"] = "long"
     cells = column_cells(frame, made, apart=("text",))
-    assert len(cells["cell_rows"]) <= 3 * SHOWN_ROWS
+    assert len(cells["cell_rows"]) <= 3 * EXPLORED
     assert set(row_orders(made)["error"]) <= set(cells["cell_rows"])
     assert cells["cell_names"].tolist() == ["id", "x", "name", "gone"]
     first = cells["cells"][0]

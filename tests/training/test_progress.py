@@ -4,7 +4,7 @@ import pytest
 
 from echelon import OrdinalClassifier
 from echelon.data import make_friedman
-from echelon.training.progress import epoch_bar, fit_bar, run_bar
+from echelon.training.progress import epoch_bar, fit_bar, run_bar, work_bar
 
 QUICK = {"settings": {"max_epochs": 3}, "random_state": 0, "device": "cpu"}
 
@@ -73,3 +73,12 @@ def test_a_line_fits_80_columns_with_its_time_left_and_the_best_so_far(capsys, m
     assert len(line) <= 80
     assert "3/1000" in line
     assert line.endswith("loss 12.345  val QWK 0.375 (best 0.500)")  # of a kappa more is better
+
+
+def test_a_bar_of_work_takes_what_is_done_and_is_silent_where_nobody_looks(capsys) -> None:
+    with work_bar("explaining", 10, shown=False) as report:
+        assert report is None
+    with work_bar("explaining", 10, shown=True) as report:
+        for _ in range(3):
+            report(4, "importance")  # more than was planned is fine
+    assert capsys.readouterr() == ("", "")

@@ -14,6 +14,7 @@ from echelon.curve import RankCurve
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows
 from echelon.data.schema import RawTable, TableSchema
+from echelon.evaluation.explanation import OwnContributions
 from echelon.models.base import CurveClassifier
 from echelon.models.document import Described
 from echelon.models.features import require_table
@@ -192,6 +193,16 @@ class OrdinalBoosting(CurveClassifier):
                 chunk.numbers.astype(np.float64), chunk.codes, threads=self._threads()
             )
             yield RankCurve(torch.from_numpy(logs))
+
+    def contributions_of_rows(self, table: RawTable) -> OwnContributions:
+        """What each column adds to the log-odds of every P(y > k), by the paths in the trees."""
+        start, added = self.trees_.contributions(
+            table.numbers.astype(np.float64), table.codes, threads=self._threads()
+        )
+        read = [column.name for column in (*self.schema_.numeric, *self.schema_.categorical)]
+        names = tuple(column.name for column in self.schema_.columns)
+        places = [read.index(name) for name in names]
+        return OwnContributions("the log-odds of P(y > k)", names, start, added[:, places])
 
     def add_to_graph(self, graph: Graph) -> str:
         """The trees as one operator, and the curve of their logits."""

@@ -124,6 +124,20 @@ class Design(nn.Module):
         """What each feature is, (d,)."""
         return [feature.name for feature in self.features]
 
+    def feature_columns(self) -> list[tuple[str, ...]]:
+        """The columns that each feature is computed from, each of them once."""
+        of_expression = {each.text: sorted(each.columns) for each in self.expressions}
+        return [
+            tuple(
+                dict.fromkeys(
+                    name
+                    for atom in feature.atoms
+                    for name in ([atom.column] if atom.column else of_expression[atom.value])
+                )
+            )
+            for feature in self.features
+        ]
+
     def forward(self, numbers: Tensor, codes: Tensor) -> Tensor:
         """Features (n, d) in float64."""
         raw = numbers.double()

@@ -20,6 +20,7 @@ from echelon.data.labels import Labels
 from echelon.data.rows import Rows
 from echelon.data.schema import RawTable, TableSchema
 from echelon.evaluation.arguments import as_weight
+from echelon.evaluation.explanation import OwnContributions
 from echelon.models.base import CurveClassifier
 from echelon.models.cumulative import CumulativeFit, fit_cumulative
 from echelon.models.design import Design, make_design, read_design
@@ -311,6 +312,27 @@ class CumulativeLinkModel(CurveClassifier):
             logs = self.fitted_.log_probabilities(x)
             logs[undefined] = np.nan
             yield RankCurve(torch.from_numpy(logs))
+
+    def contributions_of_rows(self, table: RawTable) -> OwnContributions:
+        """What each column adds to the score of a row, from that of mean features on.
+
+        Columns with a coefficient for each threshold have a score for each; a product of columns
+        counts for all of them in equal shares.
+        """
+        slopes = np.atleast_2d(getattr(self.fitted_, "slopes", self.fitted_.coefficients))
+        away = self.design_.matrix(table) - self.fitted_.centre
+        names = tuple(column.name for column in self.schema_.columns)
+        added = np.zeros((len(table), len(names), len(slopes)))
+        for feature, owners in enumerate(self.design_.feature_columns()):
+            part = away[:, feature, None] * slopes[:, feature] / len(owners)  # (n, scores)
+            for owner in owners:
+                added[:, names.index(owner)] += part
+        return OwnContributions(
+            "the score, from that of the mean row on",
+            names,
+            np.zeros((len(table), len(slopes))),
+            added,
+        )
 
     def add_to_graph(self, graph: Graph) -> str:
         """The features of the columns, the score and the link."""

@@ -4,8 +4,9 @@ Everything here works on the curve, so it is the same for every model and every 
 """
 
 import warnings
-from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -21,6 +22,9 @@ from echelon.evaluation import conformal
 from echelon.evaluation.arguments import as_weight
 from echelon.evaluation.conformal import ConformalRows
 from echelon.evaluation.cutpoints import TunedKappa, fit_cutpoints, tuned_kappa
+
+if TYPE_CHECKING:
+    from echelon.evaluation.explanation import Explanation, OwnContributions
 
 Decision = str | ArrayLike | None
 OnUndefined = Literal["raise", "missing"]
@@ -49,6 +53,10 @@ class CurvePredictor:
 
     def farthest_column(self, table: RawTable, row: int) -> str | None:
         """The column that may be why a row has no distribution, and what it holds."""
+        return None
+
+    def contributions_of_rows(self, table: RawTable) -> "OwnContributions | None":
+        """Exact contributions on a scale on which this model adds up; None where it has none."""
         return None
 
     # ---- curves and labels -------------------------------------------------------------------
@@ -312,6 +320,74 @@ class CurvePredictor:
             return conformal.intervals(probabilities, limits, self.conformal_score_)
         limit = conformal.threshold(scores, coverage, sample_weight=weight)
         return conformal.intervals(probabilities, limit, self.conformal_score_)
+
+    # ---- explanations ------------------------------------------------------------------------
+
+    def explain(
+        self,
+        X: Any,  # noqa: N803
+        y: Any = None,
+        *,
+        rows: Sequence[int] | None = None,
+        correlated: float | None = None,
+        repeats: int = 5,
+        background: int = 16,
+        most_rows: int | None = None,
+        random_state: int = 0,
+        verbose: int = 0,
+    ) -> "Explanation":
+        """What matters to the model, which way, and why some rows get what they get.
+
+        It tells of the model, not of the world: give rows that it was not fitted on.
+
+        Parameters
+        ----------
+        X
+            Rows, as for ``fit``.
+        y : array-like, shape (n,), optional
+            Their labels. Without them, importance is measured as if the model was right.
+        rows : sequence of int, optional
+            The places of the rows that get reasons; the first five without it.
+        correlated : float, optional
+            Columns that are correlated so much, from 0 to 1, are shuffled together.
+        repeats : int
+            How often each column is shuffled.
+        background : int
+            How many of the rows the reasons compare a row with.
+        most_rows : int, optional
+            How many rows, drawn at random, importance is measured on; without it, so many that it
+            stays quick.
+        random_state : int
+        verbose : int
+            1 draws a progress bar.
+
+        Returns
+        -------
+        echelon.evaluation.explanation.Explanation
+        """
+        check_is_fitted(self, "labels_")
+        from echelon.models.explaining import explain_model
+
+        ranks = None if y is None else self._ranks(X, y)
+        table = self.schema_.read(X)
+        self.refuse_undefined(self.curve(X), X)
+        chosen = list(range(min(5, len(table)))) if rows is None else [int(row) for row in rows]
+        found = explain_model(
+            self, table, ranks, chosen, shown=bool(verbose), correlated=correlated,
+            repeats=repeats, background=background, most_rows=most_rows, seed=random_state,
+        )  # fmt: skip
+        own = self.contributions_of_rows(table.rows(chosen)) if chosen else None
+        return replace(found, own=own)
+
+    def contributions(self, X: Any) -> "OwnContributions | None":  # noqa: N803
+        """Exact contributions of the columns on a scale on which the model adds up.
+
+        A linear model adds up its score, boosted trees the log-odds of every P(y > k), both before
+        any calibration. None for a model that has no such scale; :meth:`explain` gives
+        contributions to the expected rank and to P(y > k) for every model.
+        """
+        check_is_fitted(self, "labels_")
+        return self.contributions_of_rows(self.schema_.read(X))
 
     def _ranks(self, X: Any, y: Any) -> NDArray[np.int64]:  # noqa: N803
         ranks = self.labels_.to_ranks(y)

@@ -93,6 +93,20 @@ function showCell(node, value, fill) {
   if (!node.hidden) fill(node, value);
 }
 
+function showReasons(number) {
+  const place = document.getElementById("row-reasons"), found = data.reasons?.[number];
+  place.hidden = found === undefined;
+  if (place.hidden) return;
+  const title = document.createElement("h3"), list = document.createElement("ul");
+  title.textContent = "Reasons";
+  for (const sentence of found.sentences) {
+    const item = document.createElement("li");
+    item.textContent = sentence;
+    list.append(item);
+  }
+  place.replaceChildren(title, list);
+}
+
 function showRow() {
   const rows = data.rows, place = Number(list.value), p = rows.probabilities[place];
   const [ofTruth, ofPredicted] = rows.given[place];
@@ -110,6 +124,7 @@ function showRow() {
     image.alt = `the image of row ${rows.number[place]}`;
     node.replaceChildren(image);
   });
+  showReasons(rows.number[place]);
   showCell(document.getElementById("row-columns"), rows.cells?.[place], (_, cells) => {
     document.getElementById("row-cells").replaceChildren(...cells.map((cell, i) => {
       const pair = made("div");

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from echelon.report.charts import Titled, all_charts, altair
+from echelon.report.explanation import explained_section
 from echelon.report.groups import Groups
 from echelon.report.palette import colours
 from echelon.report.rows import explored_rows, has_lines
@@ -57,7 +58,8 @@ def write_charts(folder: str | Path, out: str | Path, image: str = "svg") -> lis
     if image not in _IMAGES:
         raise ValueError(f"image must be one of {', '.join(_IMAGES)}; got {image!r}")
     comparison = Comparison.of(read_runs(folder))
-    made = {**all_charts(comparison), **statistics_charts(comparison)}
+    explained = explained_section(comparison)
+    made = {**all_charts(comparison), **statistics_charts(comparison), **explained.charts}
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
     paths = []
@@ -77,15 +79,17 @@ def render(comparison: Comparison) -> str:
     altair()
     import vl_convert
 
-    made = {**all_charts(comparison), **statistics_charts(comparison)}
+    explained = explained_section(comparison)
+    made = {**all_charts(comparison), **statistics_charts(comparison), **explained.charts}
     groups = Groups.of(comparison.classes)
-    sections = page_sections(comparison, made)
+    sections = page_sections(comparison, made, explained)
     specs = {name: _spec(titled) for name, titled in made.items() if titled.chart is not None}
     data = {
         "charts": specs, "rows": explored_rows(comparison, groups), "classes": comparison.classes,
         "groups": groups.names, "group": groups.of_rank.tolist(), "note": groups.note,
         "colour": colours(comparison.methods)[comparison.best],
         "lines": has_lines(comparison.main_run.config.data),
+        "reasons": explained.reasons,
     }  # fmt: skip
     parts = {
         "TITLE": _text(title_of(comparison)),

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from echelon.evaluation.metrics import METRICS, Metric, constant_scores, shown_metrics
 from echelon.report.charts import Titled
+from echelon.report.explanation import ExplainedSection
 from echelon.report.glossary import Glossary
 from echelon.report.palette import colours
 from echelon.report.rows import has_lines, printed_rows
@@ -26,7 +27,9 @@ class Section(NamedTuple):
     content: str
 
 
-def page_sections(comparison: Comparison, made: dict[str, Titled]) -> list[Section]:
+def page_sections(
+    comparison: Comparison, made: dict[str, Titled], explained: ExplainedSection
+) -> list[Section]:
     """The sections that apply, in their order."""
     best = comparison.best
     several = len(comparison.methods) > 1
@@ -43,6 +46,10 @@ def page_sections(comparison: Comparison, made: dict[str, Titled]) -> list[Secti
         ),
         *([] if statistics is None else [Section("statistics", "Statistics", *statistics)]),
         Section("rows", "Rows", "Single rows", _rows(comparison, glossary)),
+        *(
+            Section("explanation", "What matters", f"What matters to {best}", content)
+            for content in explained.contents(lambda *names: _figures(made, *names))
+        ),
         Section(
             "errors",
             "Errors",
@@ -300,7 +307,8 @@ def _rows(comparison: Comparison, glossary: Glossary) -> str:
         '<option value="uncertainty">uncertainty: many classes seemed likely</option></select>'
         '<label for="row-list">Row</label><select id="row-list" size="10"></select></div>'
         '<div><p id="row-words" aria-live="polite"></p><div id="row-image" hidden></div>'
-        '<blockquote id="row-text" hidden></blockquote><div id="row-chart"></div></div>'
+        '<blockquote id="row-text" hidden></blockquote><div id="row-chart"></div>'
+        '<div id="row-reasons" hidden></div></div>'
         '<div id="row-columns" hidden><h3>Its columns</h3><dl id="row-cells"></dl></div></div>'
         f"{printed_rows(comparison)}"
     )

@@ -4,8 +4,9 @@ A run is a folder with what was asked (`config.json`), where (`environment.json`
 (`history.json`), what came out (`metrics.json`, `outcome.json`, `predictions.npz`, and of a model
 that has statistics `statistics.json`) and a file `DONE` with the checksums of the others. It is
 made beside its place and then moved there, so that a folder with `DONE` is whole and is never
-rewritten. Its name ends in a hash of the configuration: whoever asks for the same thing twice finds
-it done.
+rewritten; what explains it may be put beside it later, in `explanation.json`, with the checksum of
+`DONE` in it. Its name ends in a hash of the configuration: whoever asks for the same thing twice
+finds it done.
 
 A folder of runs that belong together has a file `comparison.json` with what they must share.
 Both `config.json` and that file begin with the number of the format, so that what another echelon
@@ -37,13 +38,15 @@ from numpy.typing import NDArray
 from echelon._version import __version__
 from echelon.data.kinds.text import plain_text
 from echelon.processes import world_size
+from echelon.runs.explained import check_explanation
 from echelon.runs.rows import check_cells
-from echelon.storage.atomic import move, new_folder, write_new
+from echelon.storage.atomic import move, new_folder, write_new, write_text
 
 FORMAT = 2  # of run folders; those of format 1 have no number
 _DOCUMENTS = ("config", "environment", "history", "metrics", "outcome")
 _STATISTICS = "statistics"  # a key of the outcome that has a file of its own
 _ARRAYS = "predictions.npz"
+_EXPLANATION = "explanation.json"
 _TEXT_LENGTH = 600  # characters of a text that are kept to be shown
 _ROLES = ("method", "baseline", "floor")
 _SUBSETS = ("test", "valid")
@@ -171,7 +174,8 @@ class Run:
     """What a run folder holds; `predictions` are arrays by name, `outcome` what else came out.
 
     Of the arrays, `row` has the number of each scored row in the file that it comes from, counted
-    from 0 and without the header, as ``frame.iloc`` takes it.
+    from 0 and without the header, as ``frame.iloc`` takes it. `explanation` is what
+    :func:`add_explanation` wrote beside a finished run.
     """
 
     config: RunConfig
@@ -180,6 +184,7 @@ class Run:
     predictions: Mapping[str, NDArray[Any]]
     outcome: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, Any] = field(default_factory=dict)
+    explanation: Mapping[str, Any] | None = None
 
 
 class OtherFormatError(ValueError):
@@ -205,6 +210,36 @@ def write_run(folder: str | Path, run: Run) -> None:
         np.savez_compressed(partial / _ARRAYS, **arrays)
         sums = {place.name: _checksum(place) for place in sorted(partial.iterdir())}
         (partial / "DONE").write_text(json.dumps(sums, indent=2) + "\n")
+
+
+def add_explanation(folder: str | Path, document: Mapping[str, Any]) -> None:
+    """Write ``explanation.json`` beside a finished run, which itself stays as it is.
+
+    Parameters
+    ----------
+    folder : path
+    document : mapping
+        As :meth:`echelon.evaluation.explanation.Explanation.document` gives it, its rows named as
+        in the run. It replaces one that is there.
+    """
+    folder = Path(folder)
+    if not is_done(folder):
+        raise ValueError(f"{folder} is not a finished run: it has no file DONE")
+    whole = {"format": FORMAT, "run": _checksum(folder / "DONE"), **document}
+    check_explanation(whole)
+    write_text(folder / _EXPLANATION, json.dumps(_plain(whole), allow_nan=False) + "\n")
+
+
+def _read_explanation(folder: Path) -> dict[str, Any] | None:
+    """What explains a run, where something does, and it is of this run."""
+    if not os.path.lexists(folder / _EXPLANATION):
+        return None
+    what = f"the explanation of {folder}"
+    document = _of_this_format(_parsed(_content(folder / _EXPLANATION)), _EXPLANATION, what)
+    if document.get("run") != _checksum(folder / "DONE"):
+        raise ValueError(f"{_EXPLANATION} is that of another run: remove it, or explain this one")
+    check_explanation(document)
+    return document
 
 
 def is_done(folder: str | Path) -> bool:
@@ -247,6 +282,7 @@ def read_run(folder: str | Path) -> Run:
             predictions=_read_arrays(whole(_ARRAYS)),
             outcome=_outcome(documents["outcome"]),
             environment=_object(documents["environment"], "environment.json"),
+            explanation=_read_explanation(folder),
         )
         _check_arrays(run)
     except OtherFormatError:

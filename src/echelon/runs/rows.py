@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from echelon.evaluation.exploring import explored_orders
 from echelon.terminal import visible
 
-SHOWN_ROWS = 150  # of each order
 _MOST_COLUMNS = 60
 _CELL_LENGTH = 80  # characters of a cell that are kept to be shown
 
@@ -36,14 +36,7 @@ def row_orders(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.int64
     ([2, 1, 0], [1, 2, 0])
     """
     truth, prediction = (arrays[name].astype(np.int64) for name in ("truth", "prediction"))
-    p = arrays["probabilities"].astype(np.float64)
-    surprise = -np.log(np.maximum(p[np.arange(len(p)), truth], 1e-30))
-    keys = {
-        "error": np.abs(truth - prediction) + 1e-3 * surprise / surprise.max(initial=1.0),
-        "surprise": surprise,
-        "uncertainty": -(p * np.log(np.maximum(p, 1e-30))).sum(axis=1),
-    }
-    return {name: np.argsort(-key, kind="stable")[:SHOWN_ROWS] for name, key in keys.items()}
+    return explored_orders(truth, prediction, arrays["probabilities"].astype(np.float64))
 
 
 def column_cells(

@@ -126,6 +126,33 @@ def fit_bar(total: int, shown: bool) -> Iterator[Callable[[int, str, float], Non
 
 
 @contextmanager
+def work_bar(title: str, total: int, shown: bool) -> Iterator[Callable[[int, str], None] | None]:
+    """Something to call with how much more is done and what it was for, or None without a bar."""
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn(title),
+        BarColumn(),
+        TextColumn("{task.percentage:.0f} %"),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}", markup=False),
+    )
+    console = Console(file=drawing_stream())
+    hidden = not console.is_terminal  # as for runs
+    with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
+        task = progress.add_task("", total=total)
+
+        def report(more: int, what: str) -> None:
+            progress.update(task, advance=more, description=what)
+
+        yield report
+
+
+@contextmanager
 def run_bar(total: int, shown: bool) -> Iterator[Callable[[str, bool], None] | None]:
     """Something to call with the name of each run that is done and whether it is new, or None.
 

@@ -135,6 +135,8 @@ class CellKind(ABC):
     """A kind whose cells are those of one column."""
 
     name: ClassVar[str]
+    has_words: ClassVar[bool] = False
+    """Whether a cell is made of words that can be left out one by one."""
     reading_options: ClassVar[tuple[str, ...]] = ()
     """Options of how cells are read; all others are of what they become, and saved with it."""
 

@@ -111,6 +111,14 @@ class TableEncoder(nn.Module):
             names += [f"{column.name} = {category}" for category in column.categories]
         return names or ["nothing varies"]
 
+    def feature_owners(self, schema: "TableSchema") -> list[str]:
+        """The column that each feature comes from, (d,); none where nothing varies."""
+        numeric = [column.name for column in schema.numeric]
+        owners = [numeric[i] for i in (*self.kept.tolist(), *self.indicators.tolist())]
+        for column in schema.categorical:
+            owners += [column.name] * len(column.categories)
+        return owners
+
     @classmethod
     def of(cls, table: "RawTable", schema: "TableSchema", *, scaling: Scaling) -> "TableEncoder":
         """Decide on the training rows what numbers become."""
