@@ -26,8 +26,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from echelon.data import make_friedman
+from echelon.data.schema import TableSchema
 from echelon.data.splits import hold_out
-from echelon.data.tables import TableSchema
 from echelon.models.trees import OrdinalTrees, TreeRows, TreeSettings, fit_trees
 
 TABLES = (

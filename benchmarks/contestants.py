@@ -22,8 +22,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import echelon
+from echelon.data.schema import TableSchema
 from echelon.data.splits import folds
-from echelon.data.tables import TableSchema
 from echelon.evaluation import metrics
 from sets import Division, Ranks, Rows, categories, filled_strings, numbers
 from tuning import (
@@ -342,6 +342,10 @@ def _echelon() -> Iterator[tuple[str, Contestant]]:
     models = {
         "echelon auto": (echelon.AutoOrdinal, "`AutoOrdinal()`, 60 s at most"),
         "echelon network": (echelon.OrdinalClassifier, "`OrdinalClassifier()`"),
+        "echelon mlp": (
+            partial(echelon.OrdinalClassifier, backbone="mlp"),
+            '`OrdinalClassifier(backbone="mlp")`',
+        ),
         "echelon tabm": (
             partial(echelon.OrdinalClassifier, backbone="tabm"),
             '`OrdinalClassifier(backbone="tabm")`',

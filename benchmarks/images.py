@@ -2,7 +2,7 @@
 
 JPEG files of 320 by 280 pixels are written to a temporary folder and read as in the CORN paper
 (resize 256, random crop 224, flip) by 0, 1 and 2 threads while a ResNet34 of timm trains on them.
-The share of the step time that is spent waiting for a batch is the figure. No picture is kept
+The share of the step time that is spent waiting for a batch is the figure. No image is kept
 between the epochs of a run, of which there is one.
 """
 
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--markdown", type=Path, help="write the table to this page, too")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        cells = write_pictures(Path(folder), options.batches * BATCH)
+        cells = write_images(Path(folder), options.batches * BATCH)
         found = [measure(cells, options.network, workers) for workers in (0, 1, 2)]
     lines = [
         environment_line(),
@@ -55,15 +55,15 @@ def main() -> None:
         write_section(options.markdown, "Images", PREAMBLE + "\n" + "\n".join(lines))
 
 
-def write_pictures(folder: Path, n: int) -> Any:
+def write_images(folder: Path, n: int) -> Any:
     """Paths (n,) of JPEG files with smooth structure, which compress as photographs do."""
     generator = np.random.default_rng(0)
     paths = np.empty(n, dtype=object)
     for i in range(n):
         coarse = generator.integers(256, size=(10, 12, 3), dtype=np.uint8)
-        picture = Image.fromarray(coarse).resize((320, 280), Image.Resampling.BICUBIC)
+        image = Image.fromarray(coarse).resize((320, 280), Image.Resampling.BICUBIC)
         paths[i] = str(folder / f"{i}.jpg")
-        picture.save(paths[i], quality=90)
+        image.save(paths[i], quality=90)
     return paths
 
 

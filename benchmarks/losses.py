@@ -28,7 +28,7 @@ Written by `python benchmarks/losses.py --markdown docs/benchmarks.md`; `make be
 Time of forward and backward, best of several rounds in which all take turns: plain binary
 cross-entropy with the building of its levels in microseconds, the others as a ratio to it. The
 rank check is part of echelon's times, and the building of levels of coral-pytorch's CORAL.
-CNNPOR compares all pairs of a batch, so its time grows with the square of N.
+CNNPOR and ranking sum the hinges of all pairs by sorting, in time N log N.
 """
 
 Step = Callable[[], None]

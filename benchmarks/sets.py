@@ -20,8 +20,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from echelon.data import make_friedman
+from echelon.data.schema import TableSchema
 from echelon.data.splits import hold_out
-from echelon.data.tables import TableSchema
 
 TUNING = (
     "affairs", "auto_ord", "bostonhousing_ord", "winequality-white", "ESL", "LEV", "eucalyptus",

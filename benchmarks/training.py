@@ -31,8 +31,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import echelon
 from echelon.data import make_friedman
-from echelon.data.kinds.numbers import TableEncoder
-from echelon.data.tables import TableSchema
+from echelon.data.kinds.tabular import TableEncoder
+from echelon.data.schema import TableSchema
 from echelon.networks.network import OrdinalNetwork
 from echelon.networks.table import make_backbone
 from echelon.networks.tabular import PaperMLP

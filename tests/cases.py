@@ -54,7 +54,7 @@ CASES = [
     Case("corn", {"normaliser": "per_task"}),
     Case("corn_without_subsets", {"mask": "published"}),
     Case("sord", {"distance": "squared", "temperature": 0.7}),
-    Case("cnnpor", {"pair_weight": 0.3}),
+    Case("cnnpor", {"pair_weight": 0.3, "score": "upper", "pairs": "all"}),
     Case("clm", {"link": "probit"}),
     Case("clm", {"link": "cloglog"}),
     Case("margin", {"thresholds": "immediate", "penalty": "smooth_hinge"}),
@@ -66,6 +66,8 @@ CASES = [
     Case("oll", {"power": 1.0, "ce_share": 0.3}),
     Case("unimodal", {"form": "binomial"}),
     Case("unimodal", {"form": "poisson"}),
+    Case("forest", {"leaves": "bernoulli"}),
+    Case("forest", {"criterion": "nll", "leaf_update": "em", "units": 7}),
 ]
 if THOROUGH:  # what shares all of its code with one above
     CASES += [
@@ -75,11 +77,13 @@ if THOROUGH:  # what shares all of its code with one above
         Case("ranking", {"gap_weight": True}),
         Case("diffsort", {"distribution": "optimal"}),
         Case("sord", {"density": "triangular"}),
+        Case("cnnpor", {"score": "expected", "pairs": "all", "pair_reduction": "sum"}),
+        Case("forest", {"leaves": "bernoulli", "leaf_update": "gradient", "depth": 2}),
         Case("oll", {"margin": 0.05}),
     ]
 
 # Of those that differ in nothing but their loss, one is enough where only the curve is looked at.
-CURVE_CASES = [case for case in CASES if set(case.options) <= {"link", "form"}]
+CURVE_CASES = [case for case in CASES if set(case.options) <= {"link", "form", "leaves"}]
 
 
 @dataclass
@@ -154,6 +158,9 @@ def oracle_logits(method: echelon.Method, ranks: Tensor, sure: float = 20.0) -> 
         cutpoints = torch.cat([sure - 2 * sure * ranks.float(), steps], -1)
         scale = torch.ones(*ranks.shape[:-1], method.num_logits - num_classes + 1)
         return torch.cat([cutpoints, scale], -1)
+    if method.options.get("leaves") == "bernoulli":
+        logits = torch.where(tasks < ranks, sure, -sure)
+        return torch.nn.functional.logsigmoid(torch.cat([logits, -logits], -1))
     if method.num_logits == num_classes:
         return torch.where(classes == ranks, sure, 0.0)
     return torch.where(tasks < ranks, sure, -sure)

@@ -23,20 +23,28 @@ def draw(n: int, seed: int) -> tuple[pd.DataFrame, NDArray[np.int64]]:
 def discrete_model() -> tuple[OrdinalClassifier, pd.DataFrame]:
     """A model that was fitted on such rows, and many new ones."""
     model = OrdinalClassifier(
-        settings={"max_epochs": 3}, random_state=0, device="cpu", classes=[0, 1, 2, 3, 4]
+        backbone="mlp",
+        settings={"max_epochs": 3},
+        random_state=0,
+        device="cpu",
+        classes=[0, 1, 2, 3, 4],
     )
     return model.fit(*draw(1000, seed=0)), draw(NEW_ROWS, seed=1)[0]
 
 
 def coverage_of_draw(
-    model: OrdinalClassifier, table: pd.DataFrame, coverage: float, seed: int
+    model: OrdinalClassifier,
+    table: pd.DataFrame,
+    coverage: float,
+    seed: int,
+    score: str = "probability",
 ) -> float:
     """The share of new rows that are covered, after a draw of calibration rows.
 
     The new rows have new labels each time, and there are so many that a prediction of all of them
     is computed in another precision than one of the calibration rows.
     """
-    model.conformalize(*draw(CALIBRATION_ROWS, seed=1000 + seed))
+    model.conformalize(*draw(CALIBRATION_ROWS, seed=1000 + seed), score=score)
     ends = model.predict_interval(table, coverage)
     one = np.searchsorted(list("wxyz"), table["a"])
     other = np.searchsorted(list("klm"), table["b"])

@@ -1,4 +1,4 @@
-"""Small texts, pictures and encoders that several tests use."""
+"""Small texts, images and encoders that several tests use."""
 
 from pathlib import Path
 
@@ -14,25 +14,25 @@ WORDS = ("the", "course", "was", "very", "not", *CLASSES)
 def mixed_table(
     n: int, folder: Path | None = None, seed: int = 0
 ) -> tuple[pd.DataFrame, np.ndarray]:
-    """Numbers, categories, a text and a picture of each row, and ranks 0..3.
+    """Numbers, categories, a text and an image of each row, and ranks 0..3.
 
-    Each part tells something of the rank. With a folder the pictures are files, otherwise arrays.
+    Each part tells something of the rank. With a folder the images are files, otherwise arrays.
     """
     generator = np.random.default_rng(seed)
     ranks = generator.integers(4, size=n)
     shades = 40 + 50 * ranks[:, None, None] + generator.integers(0, 40, size=(n, 12, 12))
-    pictures = list(shades.astype(np.uint8))
+    images = list(shades.astype(np.uint8))
     if folder is not None:
         from PIL import Image
 
-        for i, picture in enumerate(pictures):
-            Image.fromarray(picture).save(folder / f"{i}.png")
+        for i, image in enumerate(images):
+            Image.fromarray(image).save(folder / f"{i}.png")
     frame = pd.DataFrame(
         {
             "size": ranks + generator.normal(size=n),
             "kind": np.where(ranks + generator.normal(size=n) > 1.5, "big", "small"),
             "review": [f"The course was {CLASSES[rank]}!" for rank in ranks],
-            "picture": [f"{i}.png" for i in range(n)] if folder else pictures,
+            "photo": [f"{i}.png" for i in range(n)] if folder else images,
         }
     )
     frame.loc[::7, "size"] = np.nan

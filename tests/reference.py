@@ -26,13 +26,16 @@ def cloglog_cdf(x):
     return -expm1(-exp(x))
 
 
-def probabilities(name, row, num_classes, link="logit", form="slopes"):
+def probabilities(name, row, num_classes, link="logit", form="slopes", leaves="softmax"):
     """P(y = k) of one row of logits, as a list of numbers with 60 digits."""
     z = [mpf(value) for value in row]
     classes = range(num_classes)
     if name == "unimodal":
         z = _unimodal_logs(z, num_classes, form)
-    if name in ("ce", "sord", "cnnpor", "rps", "oll", "unimodal"):
+    if name == "forest" and leaves == "bernoulli":
+        above, below = z[: num_classes - 1], z[num_classes - 1 :]
+        name, z = "ornn", [a - b for a, b in zip(above, below, strict=True)]
+    if name in ("ce", "sord", "cnnpor", "rps", "oll", "unimodal", "forest"):
         total = sum(exp(value) for value in z)
         return [exp(value) / total for value in z]
     if name in ("corn", "corn_without_subsets"):
@@ -128,6 +131,15 @@ def _margins(z, rank, tasks, options):
     return loss
 
 
+def _forest_loss(z, rank, tasks, options):
+    if options.get("criterion") == "nll":
+        return -z[rank]
+    if options.get("leaves") == "bernoulli":
+        return -sum(z[k] if rank > k else z[len(tasks) + k] for k in tasks)
+    p = [exp(value) for value in z]
+    return -sum(log(sum(p[k + 1 :]) if rank > k else sum(p[: k + 1])) for k in tasks)
+
+
 def row_loss(name, row, rank, num_classes, **options):
     """The loss of one row, without weights; for methods that have one."""
     z = [mpf(value) for value in row]
@@ -146,6 +158,8 @@ def row_loss(name, row, rank, num_classes, **options):
             if active:
                 loss -= log(sigmoid(z[k]) if rank > k else sigmoid(-z[k]))
         return loss
+    if name == "forest":
+        return _forest_loss(z, rank, tasks, options)
     form = options.get("form", "slopes")
     p = probabilities(name, row, num_classes, options.get("link", "logit"), form)
     if name == "oll":

@@ -10,7 +10,7 @@ import torch
 import echelon
 from echelon.methods import METHODS
 
-LATER = ["margin", "ranking", "diffsort", "oll", "unimodal"]
+LATER = ["margin", "ranking", "diffsort", "oll", "unimodal", "forest"]
 PAPER = ["ce", "ornn", "coral", "corn", "corn_without_subsets", "sord", "cnnpor"]
 
 

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from echelon.models.cross_validation import cross_val_curve
     from echelon.models.likelihood import CumulativeLinkModel
     from echelon.models.loading import load
+    from echelon.models.margin import OrdinalSVM
+    from echelon.models.neighbors import MetricNeighbors
     from echelon.models.network import OrdinalClassifier
+    from echelon.models.perceptron import PRank
     from echelon.models.reduction import OrdinalReduction
     from echelon.models.table import MODELS
     from echelon.networks.conversion import OrdinalModel, convert
@@ -35,11 +38,14 @@ __all__ = [
     "AutoOrdinal",
     "CumulativeLinkModel",
     "Method",
+    "MetricNeighbors",
     "OrdinalBlend",
     "OrdinalBoosting",
     "OrdinalClassifier",
     "OrdinalModel",
     "OrdinalReduction",
+    "OrdinalSVM",
+    "PRank",
     "RankCurve",
     "__version__",
     "as_ranks",
@@ -61,11 +67,14 @@ _PLACES = {
     "AutoOrdinal": "echelon.models.blend",
     "CumulativeLinkModel": "echelon.models.likelihood",
     "Method": "echelon.methods",
+    "MetricNeighbors": "echelon.models.neighbors",
     "OrdinalBlend": "echelon.models.blend",
     "OrdinalBoosting": "echelon.models.boosting",
     "OrdinalClassifier": "echelon.models.network",
     "OrdinalModel": "echelon.networks.conversion",
     "OrdinalReduction": "echelon.models.reduction",
+    "OrdinalSVM": "echelon.models.margin",
+    "PRank": "echelon.models.perceptron",
     "RankCurve": "echelon.curve",
     "as_ranks": "echelon.data.labels",
     "convert": "echelon.networks.conversion",

@@ -19,6 +19,7 @@ from echelon.functional._labels import Weights
 from echelon.functional._precision import as_float
 from echelon.heads import (
     CutpointHead,
+    ForestHead,
     LinearHead,
     MarginHead,
     RegressionHead,
@@ -41,6 +42,12 @@ class MethodSpec:
 
     `can_cross`
         The raw curve may contradict itself, and is repaired by sorting.
+    `crosses_with`
+        An option and its value with which it may, where it cannot by default.
+    `updates_with`
+        Tells from the options whether the head updates itself, which it can on one device alone.
+    `uses_distances`
+        The loss knows how far ranks are from each other, not only their order.
     `couples_rows`
         The loss compares the rows of a batch, so that none has a loss of its own.
     `cuts_lists`
@@ -50,6 +57,8 @@ class MethodSpec:
     `is_unimodal`
         Every curve rises to its mode and falls after it.
 
+    `cost` is the work of a loss on N rows of K ranks (that of a head is its own), and `cite` whom
+    to name. `raw_exceedance` gives P(y > k) of logits as they are, where a curve may cross.
     `active_tasks`, of a loss on K-1 binary tasks, gives from ranks (...) and K-1 which tasks each
     row trains, (..., K-1).
     """
@@ -60,7 +69,13 @@ class MethodSpec:
     loss: Callable[..., Tensor]
     log_probabilities: Callable[..., Tensor]
     num_logits: Callable[..., int]
+    cite: str
+    cost: str = "N K"
     can_cross: bool = False
+    crosses_with: tuple[str, Any] | None = None
+    updates_with: Callable[..., bool] | None = None
+    raw_exceedance: Callable[[Tensor], Tensor] = torch.sigmoid
+    uses_distances: bool = False
     couples_rows: bool = False
     borrows_probabilities: bool = False
     cuts_lists: bool = False
@@ -75,6 +90,17 @@ class MethodSpec:
             name: parameter.default
             for name, parameter in parameters.items()
             if name not in _NOT_OPTIONS
+        }
+
+    @property
+    def promises(self) -> dict[str, bool]:
+        """What the method promises with its default options, in words that a table can head."""
+        return {
+            "consistent": not self.can_cross,
+            "unimodal": self.is_unimodal,
+            "couples rows": self.couples_rows,
+            "uses distances": self.uses_distances,
+            "own probabilities": not self.borrows_probabilities,
         }
 
     @property
@@ -125,11 +151,12 @@ METHODS: Mapping[str, MethodSpec] = MappingProxyType(
     {
         spec.name: spec
         for spec in (
-            _softmax("ce", "cross-entropy, blind to the order", loss=f.ce_loss),
+            _softmax("ce", "cross-entropy, blind to the order", loss=f.ce_loss, cite="none needed"),
             _binary(
                 "ornn",
                 "a binary task per threshold; the curve may contradict itself (Niu et al.)",
                 loss=f.ornn_loss,
+                cite="Niu et al. 2016",
                 log_probabilities=f.sorted_log_probabilities,
                 can_cross=True,
             ),
@@ -138,6 +165,7 @@ METHODS: Mapping[str, MethodSpec] = MappingProxyType(
                 "a binary task per threshold with one shared weight (Cao et al.)",
                 head=SharedWeightHead,
                 loss=f.coral_loss,
+                cite="Cao, Mirjalili and Raschka 2020",
                 log_probabilities=f.sorted_log_probabilities,
                 can_cross=True,
             ),
@@ -145,6 +173,7 @@ METHODS: Mapping[str, MethodSpec] = MappingProxyType(
                 "corn",
                 "conditional binary tasks and the chain rule (Shi et al.)",
                 loss=f.corn_loss,
+                cite="Shi, Cao and Raschka 2023",
                 log_probabilities=f.corn_log_probabilities,
                 active_tasks=reached_tasks,
             ),
@@ -152,17 +181,22 @@ METHODS: Mapping[str, MethodSpec] = MappingProxyType(
                 "corn_without_subsets",
                 "the ablation of CORN: every row trains every task",
                 loss=f.corn_without_subsets_loss,
+                cite="Shi, Cao and Raschka 2023",
                 log_probabilities=f.corn_log_probabilities,
             ),
             _softmax(
                 "sord",
                 "cross-entropy against targets softened by distance (Diaz and Marathe)",
                 loss=f.sord_loss,
+                cite="Diaz and Marathe 2019",
+                uses_distances=True,
             ),
             _softmax(
                 "cnnpor",
                 "cross-entropy plus a pairwise term between neighbouring ranks (Liu et al.)",
                 loss=f.cnnpor_loss,
+                cite="our form of Liu, Kong and Goh 2018",
+                cost="N log N + N K",
                 couples_rows=True,
             ),
             MethodSpec(
@@ -170,6 +204,7 @@ METHODS: Mapping[str, MethodSpec] = MappingProxyType(
                 "cumulative link model: one score, ordered cutpoints (McCullagh)",
                 head=CutpointHead,
                 loss=f.clm_loss,
+                cite="McCullagh 1980",
                 log_probabilities=f.clm_log_probabilities,
                 num_logits=_per_task,
             ),
@@ -178,16 +213,25 @@ METHODS: Mapping[str, MethodSpec] = MappingProxyType(
                 "squared error on the rank, with a fitted spread",
                 head=RegressionHead,
                 loss=f.regression_loss,
+                cite="none needed",
+                cost="N",
+                uses_distances=True,
                 log_probabilities=f.regression_log_probabilities,
                 num_logits=_value_and_spread,
                 borrows_probabilities=True,
             ),
-            _softmax("rps", "softmax trained on the ranked probability score", loss=f.rps_loss),
+            _softmax(
+                "rps",
+                "softmax trained on the ranked probability score",
+                loss=f.rps_loss,
+                cite="Epstein 1969",
+            ),
             MethodSpec(
                 "margin",
                 "large margins of one score among ordered cutpoints (Chu and Keerthi)",
                 head=MarginHead,
                 loss=f.margin_loss,
+                cite="Shashua and Levin 2003; Chu and Keerthi 2005; Rennie and Srebro 2005",
                 log_probabilities=f.margin_log_probabilities,
                 num_logits=_per_class,
                 borrows_probabilities=True,
@@ -197,17 +241,23 @@ METHODS: Mapping[str, MethodSpec] = MappingProxyType(
                 "ranking",
                 "one score that orders the pairs of a batch (Joachims; RankNet; ListNet)",
                 loss=f.ranking_loss,
+                cite="Joachims 2002; Burges et al. 2005; Cao et al. 2007",
+                cost="N log N + N K",
             ),
             _score(
                 "diffsort",
                 "one score that a differentiable sorting network puts in order (Petersen et al.)",
                 loss=f.diffsort_loss,
+                cite="Petersen et al. 2021, 2022",
+                cost="N n^2 + N K, lists of n",
                 cuts_lists=True,
             ),
             _softmax(
                 "oll",
                 "ordinal log loss: other ranks are pushed away by distance (Castagnos et al.)",
                 loss=f.oll_loss,
+                cite="Castagnos et al. 2022; Polat et al. 2022",
+                uses_distances=True,
             ),
             MethodSpec(
                 "unimodal",
@@ -216,7 +266,21 @@ METHODS: Mapping[str, MethodSpec] = MappingProxyType(
                 loss=f.unimodal_loss,
                 log_probabilities=f.unimodal_log_probabilities,
                 num_logits=f.num_unimodal_logits,
+                cite="Cardoso et al. 2025; Beckham and Pal 2017",
                 is_unimodal=True,
+            ),
+            MethodSpec(
+                "forest",
+                "soft trees whose leaves hold distributions (Zhu et al.)",
+                head=ForestHead,
+                loss=f.forest_loss,
+                log_probabilities=f.forest_log_probabilities,
+                num_logits=f.num_forest_logits,
+                cite="our form of Zhu et al. 2021; Kontschieder et al. 2015; Shen et al. 2018",
+                cost="N K, the head N T 2^D (D + K)",
+                crosses_with=("leaves", "bernoulli"),
+                updates_with=f.updates_leaves,
+                raw_exceedance=f.forest_raw_exceedance,
             ),
         )
     }
@@ -278,6 +342,24 @@ class Method:
     def spec(self) -> MethodSpec:
         """The method's row in the table."""
         return METHODS[self.name]
+
+    @property
+    def can_cross(self) -> bool:
+        """Whether the raw curve may contradict itself, with these options."""
+        if self.spec.crosses_with is None:
+            return self.spec.can_cross
+        option, value = self.spec.crosses_with
+        return bool(self.options.get(option, self.spec.options[option]) == value)
+
+    @property
+    def needs_one_device(self) -> str | None:
+        """Why the rows of a batch must be on one device, or None."""
+        if self.spec.couples_rows:
+            return "couples the rows of a batch, and pairs across processes would be missed"
+        updates = self.spec.updates_with
+        if updates is not None and updates(**_accepted(updates, self.options)):
+            return "updates its leaves from the rows of one process"
+        return None
 
     def head(
         self,
@@ -352,7 +434,7 @@ class Method:
         """The distribution over ranks that logits (..., J) stand for."""
         logits = self._checked(logits)
         log_probabilities = self.spec.log_probabilities(logits, **self._curve_options)
-        raw = torch.sigmoid(as_float(logits)) if self.spec.can_cross else None
+        raw = self.spec.raw_exceedance(as_float(logits)) if self.can_cross else None
         return RankCurve(log_probabilities, raw_exceedance=raw)
 
     def tasks(self, ranks: Tensor) -> tuple[Tensor, Tensor]:

@@ -105,12 +105,12 @@ def _saved(kind: str, mode: str = "RGB", **options: Any) -> Callable[[Path], byt
         from PIL import Image
 
         values = np.random.default_rng(3).integers(0, 255, (20, 24, 3), dtype=np.uint8)
-        picture = Image.fromarray(values).convert("RGB")
-        picture = picture.convert("L").convert(mode) if mode in ("I", "F", "1") else (
-            picture.convert(mode)
+        image = Image.fromarray(values).convert("RGB")
+        image = image.convert("L").convert(mode) if mode in ("I", "F", "1") else (
+            image.convert(mode)
         )  # fmt: skip
         buffer = io.BytesIO()
-        picture.save(buffer, kind, **options)
+        image.save(buffer, kind, **options)
         return buffer.getvalue()
 
     return make

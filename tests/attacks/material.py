@@ -20,6 +20,9 @@ MODELS = (
     "tabm",
     "cumulative",
     "boosting",
+    "svm",
+    "prank",
+    "neighbors",
     "blend",
     "text",
     "encoder",
@@ -100,7 +103,15 @@ def _make_images(folder: Path, frame: pd.DataFrame) -> None:
 
 
 def _make_models(folder: Path, frame: pd.DataFrame) -> None:
-    from echelon import CumulativeLinkModel, OrdinalBlend, OrdinalBoosting, OrdinalClassifier
+    from echelon import (
+        CumulativeLinkModel,
+        MetricNeighbors,
+        OrdinalBlend,
+        OrdinalBoosting,
+        OrdinalClassifier,
+        OrdinalSVM,
+        PRank,
+    )
     from tests.media import save_tiny_encoder
 
     features, y = frame.drop(columns="y"), frame["y"].to_numpy()
@@ -122,6 +133,9 @@ def _make_models(folder: Path, frame: pd.DataFrame) -> None:
         ),
         "cumulative": (CumulativeLinkModel(**known), features, y),
         "boosting": (OrdinalBoosting(rounds=4, random_state=0, **known), features, y),
+        "svm": (OrdinalSVM(random_state=0, **known), features, y),
+        "prank": (PRank(random_state=0, **known), features, y),
+        "neighbors": (MetricNeighbors(random_state=0, **known), features, y),
         "blend": (
             OrdinalBlend(
                 [CumulativeLinkModel(), OrdinalBoosting(rounds=3)], folds=2, random_state=0, **known

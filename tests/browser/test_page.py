@@ -17,9 +17,10 @@ CHARTS = {
     "methods", "training", "confusion", "class_errors", "reliability", "coverage", "crossings",
 }  # fmt: skip
 VIEWS = {
-    "light": {"viewport": {"width": 1200, "height": 900}},
-    "dark": {"viewport": {"width": 1200, "height": 900}, "color_scheme": "dark"},
-    "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True},
+    "light": {"viewport": {"width": 1280, "height": 900}},
+    "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
+    "tablet": {"viewport": {"width": 768, "height": 1024}},
+    "phone": {"viewport": {"width": 360, "height": 780}, "has_touch": True},
 }
 CHROMIUM = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome")
 
@@ -107,7 +108,7 @@ def test_rows_are_chosen_by_mouse_and_by_keyboard(opened) -> None:
     words, rows = page.locator("#row-words"), page.locator("#row-list")
     first = words.inner_text()
     assert "the truth is" in first
-    assert page.locator("#row-chart rect").count() == 16
+    assert page.locator("#row-chart .bar").count() == 16
     rows.focus()
     page.keyboard.press("ArrowDown")
     second = words.inner_text()
@@ -125,8 +126,7 @@ def test_rows_are_chosen_by_mouse_and_by_keyboard(opened) -> None:
     # the row of the largest error is the first in its order
     page.locator("#row-order").select_option("error")
     texts = page.locator("#row-list option").all_inner_texts()
-    found = [re.search(r"true (\d+), predicted (\d+)", text) for text in texts]
-    gaps = [abs(int(one[1]) - int(one[2])) for one in found]
+    gaps = [int(re.search(r"off by (\d+)", text)[1]) for text in texts]
     assert gaps == sorted(gaps, reverse=True)
     assert len(gaps) == 150
     assert wrong == []
@@ -148,6 +148,88 @@ def test_dark_and_light_follow_the_reader(browser, page_file) -> None:
     label = "document.querySelector('[data-chart=methods] svg text').getAttribute('fill')"
     page.wait_for_function(f"fill => {label} != fill", arg=light[1])
     assert colours()[0] != light[0]
+    context.close()
+
+
+LIKERT = (
+    "Strongly disagree", "Disagree", "Neither agree, nor disagree", "Agree", "Strongly agree",
+    "Unreasonablylongwordwithoutanyspace",
+)  # fmt: skip
+
+# Texts of charts that overlap each other or stand outside of their chart.
+COLLISIONS = """places => places.flatMap(place => {
+    const texts = [...place.querySelectorAll("svg text")]
+        .filter(text => text.textContent.trim() && getComputedStyle(text).opacity != 0)
+        .map(text => [text.textContent, text.getBoundingClientRect()]);
+    const wrong = texts.filter(([, box]) => box.left < 0 || box.right > window.innerWidth)
+        .map(([text]) => `${place.dataset.chart}: ${text} is outside`);
+    texts.forEach(([first, a], i) => texts.slice(i + 1).forEach(([second, b]) => {
+        const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+        const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+        if (wide > 2 && high > 4) wrong.push(`${place.dataset.chart}: ${first} on ${second}`);
+    }));
+    return wrong;
+})"""
+
+
+@pytest.fixture(scope="module")
+def likert_page(tmp_path_factory) -> Path:
+    """Long labels, few rows with their columns: a single model."""
+    folder = tmp_path_factory.mktemp("likert")
+    write_made_runs(folder / "runs", num_classes=6, rows=300, seeds=1, classes=list(LIKERT))
+    return write_page(folder / "runs" / "corn-seed0", folder / "page.html")
+
+
+@pytest.mark.parametrize("view", ["light", "tablet", "phone"])
+def test_no_label_is_missing_clipped_or_on_another(browser, likert_page, page_file, view) -> None:
+    context = browser.new_context(offline=True, **VIEWS[view])
+    page = context.new_page()
+    for file, count in ((likert_page, 6), (page_file, 16)):
+        page.goto(file.as_uri())
+        page.wait_for_selector("body[data-ready=true]", timeout=30_000)
+        assert page.eval_on_selector_all("[data-chart]", COLLISIONS) == []
+        for axis in page.locator("[data-chart=confusion] .role-axis-label").all()[-2:]:
+            assert axis.locator("text").count() == count
+    context.close()
+
+
+def test_on_paper_nothing_is_hidden_and_charts_are_dark_on_white(browser, page_file) -> None:
+    context = browser.new_context(
+        offline=True, color_scheme="dark", viewport={"width": 700, "height": 900}
+    )
+    page = context.new_page()
+    page.goto(page_file.as_uri())
+    page.wait_for_selector("body[data-ready=true]", timeout=30_000)
+    page.emulate_media(media="print", color_scheme="dark")
+    hidden = page.evaluate("""() => [...document.querySelectorAll("body *")].filter(one => {
+        const look = getComputedStyle(one);
+        return one.offsetParent && !one.classList.contains("unseen")
+            && (one.scrollWidth > one.clientWidth + 2 || one.scrollHeight > one.clientHeight + 2)
+            && ["auto", "scroll"].includes(look.overflowX + "" || look.overflowY);
+    }).map(one => one.outerHTML.slice(0, 80))""")
+    assert hidden == []
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert page.locator(".printed tbody tr").count() == 12
+    assert not page.locator(".explorer").is_visible()
+    assert page.locator("details").count() == 0
+    label = page.locator("[data-chart=methods] .role-axis-label text").first
+    assert label.evaluate("text => getComputedStyle(text).fill") == "rgb(0, 0, 0)"
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert len(page.pdf(format="A4")) > 20_000
+    context.close()
+
+
+def test_a_term_shows_its_meaning_on_the_spot(browser, page_file) -> None:
+    context = browser.new_context(offline=True)
+    page = context.new_page()
+    page.goto(page_file.as_uri())
+    page.wait_for_selector("body[data-ready=true]", timeout=30_000)
+    page.locator("thead a.term", has_text="MAE").first.click()
+    assert "by how many classes a prediction misses" in page.locator("#meaning").inner_text()
+    page.keyboard.press("Escape")
+    assert not page.locator("#meaning").is_visible()
+    assert page.evaluate("""[...document.querySelectorAll("a.term")]
+        .every(term => document.querySelector(term.hash))""")
     context.close()
 
 
@@ -198,5 +280,8 @@ def rename_in_runs(folder: Path, words: str) -> None:
         with np.load(run / "predictions.npz") as stored:
             arrays = dict(stored)
         arrays["text"] = arrays["image"] = np.full(len(arrays["truth"]), words)
+        arrays["cell_rows"] = np.arange(len(arrays["truth"]))
+        arrays["cell_names"] = np.array([words, "</dt><script>window.ran = 1</script>"])
+        arrays["cells"] = np.full((len(arrays["truth"]), 2), words)
         np.savez(run / "predictions.npz", **arrays)
         reseal_run(run)

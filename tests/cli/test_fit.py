@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,8 +11,21 @@ from typer.testing import CliRunner
 
 import echelon
 from echelon.cli.main import app
+from echelon.data.labels import Labels
+from echelon.data.schema import TableSchema
 from echelon.runs import read_run
 from tests.cli.commands import QUICK, run
+
+
+def test_the_score_of_intervals_is_an_option(folder: Path) -> None:
+    asked = "fit table.csv --target stars --drop grade --out m --conformal 0.2 --conformal-score"
+    run(*asked.split(), "rps", *QUICK)
+    assert json.loads(run("info", "m", "--json"))["interval_score"] == "rps"
+    run("predict", "m", "table.csv", "--out", "p.csv")
+    found = pd.read_csv("p.csv")
+    assert (found["lower"] <= found["upper"]).all()
+    wrong = CliRunner().invoke(app, [*asked.split(), "aps"])
+    assert "score must be one of 'probability', 'rps', 'window'; got 'aps'" in str(wrong.exception)
 
 
 def test_decisions_calibration_and_intervals(folder: Path) -> None:
@@ -170,6 +184,26 @@ def test_a_model_that_is_no_network(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "spec",
+    [
+        "svm:kernel=poly:degree=2",
+        "prank:average=false",
+        "neighbors:metric=none:votes=distance",
+        "reduction:scheme=augmented:train_cost=squared",
+    ],
+)
+def test_options_of_models_stand_in_their_names(folder: Path, spec: str) -> None:
+    arguments = ("--target", "stars", "--drop", "grade", "--model", spec, "--out", "m", "--json")
+    name, *options = spec.split(":")
+    assert json.loads(run("fit", "table.csv", *arguments))["kind"] == name
+    model = echelon.load("m")
+    found = {key: model.get_params()[key] for key, _ in (one.split("=") for one in options)}
+    assert [f"{key}={str(value).lower()}" for key, value in found.items()] == options
+    run("predict", "m", "table.csv", "--out", "p.csv")
+    assert len(pd.read_csv("p.csv")) == len(pd.read_csv("table.csv"))
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--recipe", "paper"), "the model cumulative_link has no --recipe; of the options"),
@@ -178,7 +212,7 @@ def test_a_model_that_is_no_network(folder: Path) -> None:
         (("--backbone", "mlp"), "has no --backbone"),
         (("--text", "kind"), "has no --text"),
         (("--max-epochs", "3"), "has no --max-epochs"),
-        (("--device", "cpu"), "it has --decision, --class-weight: leave out --device"),
+        (("--device", "cpu"), "--decision, --class-weight: leave out --device"),
         (("--devices", "1"), "has no --devices"),
         (("--resume",), "has no --resume"),
         (
@@ -221,3 +255,69 @@ def test_the_option_of_epochs_stands_beside_other_settings(folder: Path) -> None
     assert settings == {"learning_rate": 0.5, "batch_size": 99, "max_epochs": 1}
     wrong = CliRunner().invoke(app, [*asked.split(), "network:settings.max_epoch=3"])
     assert "no setting 'max_epoch'" in str(wrong.exception)
+
+
+def test_a_plain_fit_reads_the_table_once_and_asks_once_which_labels_there_are(
+    folder: Path, monkeypatch
+) -> None:
+    """Each reading of a large table takes as long as the first."""
+    counted: dict[str, int] = {}
+
+    def count(owner: type, name: str) -> None:
+        whole = getattr(owner, name)
+
+        def counting(*arguments: Any, **options: Any) -> Any:
+            counted[f"{owner.__name__}.{name}"] = counted.get(f"{owner.__name__}.{name}", 0) + 1
+            return whole(*arguments, **options)
+
+        monkeypatch.setattr(owner, name, counting)
+
+    count(TableSchema, "of")
+    count(TableSchema, "read")
+    count(Labels, "of")
+    run("fit", "table.csv", "--target", "stars", "--drop", "grade,weight", "--model", "network",
+        "--out", "m", *QUICK)  # fmt: skip
+    # The command finds the labels, and the fit checks those that it is given.
+    assert counted == {"TableSchema.of": 1, "TableSchema.read": 1, "Labels.of": 2}
+
+
+def test_calibration_that_does_not_help_is_left_out_and_that_is_said(folder: Path) -> None:
+    asked = "fit table.csv --target stars --drop grade --model cumulative_link --out m"
+    shown = run(*asked.split(), "--calibrate", "isotonic")  # on 30 rows
+    assert "not calibrated: on rows of its own, the map does not help clearly" in shown
+    assert "log score" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    assert echelon.load("m").calibration_ is None
+    document = json.loads(run(*asked.split(), "--calibrate", "temperature", "--json"))
+    assert document["is_calibrated"] is (echelon.load("m").calibration_ is not None)
+
+
+def test_a_summary_is_printed_and_saved(folder: Path) -> None:
+    asked = "fit table.csv --target stars --model cumulative_link --out m --group e --summary"
+    formula = ("--formula", "stars ~ a + log(b) + C(kind)", "--reference", "kind=small")
+    shown = run(*asked.split(), *formula)
+    for words in ("odds ratio", "log(b)", "kind = big", "Brant", "clustered by group", "per unit"):
+        assert words in shown
+    assert echelon.load("m").summary().text() in shown
+    found = json.loads(run(*asked.split(), *formula, "--nonproportional", "a", "--json"))
+    assert [row["name"] for row in found["summary"]["coefficients"]].count("a") == 2
+    run("evaluate", "m", "table.csv", "--target", "stars", "--out", "run")
+    assert read_run("run").outcome["statistics"]["errors"] == "clustered"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--formula", "grade ~ a"), "--formula is about 'grade' and --target is 'stars'"),
+        (("--formula", "stars ~ a +"), "cannot be read"),
+        (("--formula", "stars ~ zzz"), "the formula needs the column 'zzz'"),
+        (("--reference", "kind"), "--reference must be pairs such as"),
+        (("--reference", "kind=huge"), "must be one of its categories"),
+        (("--nonproportional", "zzz"), "nonproportional names 'zzz'"),
+        (("--summary", "--model", "boosting"), "the model boosting has no --summary"),
+    ],
+)
+def test_wrong_statistics_are_refused(folder: Path, arguments, message: str) -> None:
+    asked = "fit table.csv --target stars --model cumulative_link --drop grade,weight --out m"
+    done = CliRunner().invoke(app, [*asked.split(), *arguments])
+    assert message in str(done.exception)

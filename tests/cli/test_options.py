@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
+import typer
 
 from echelon.cli import options
 from echelon.cli.main import app
@@ -70,3 +71,16 @@ def test_what_is_there_is_taken(folder: Path) -> None:
     assert options.existing_or_generated(["fireman"]) == ["fireman"]
     with pytest.raises(ValueError, match="folder, not a file; name a model that"):
         options.existing_model(Path("."))
+
+
+def test_every_help_is_a_sentence_that_stands_alone() -> None:
+    """An option is read in a reference, without its neighbours."""
+    commands = typer.main.get_command(app).commands
+    assert len(commands) > 5
+    for command, made in commands.items():
+        assert made.help.split("\n\n")[0].strip().endswith("."), command
+        for parameter in made.params:
+            said = parameter.help or ""
+            assert said.endswith("."), (command, parameter.name)
+            assert said[0].isupper(), (command, parameter.name)
+            assert len(said.split()) >= 4, (command, parameter.name, said)

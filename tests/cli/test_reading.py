@@ -23,7 +23,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     images = tmp_path / "images"
     images.mkdir()
     frame, ranks = mixed_table(50, images)
-    frame["picture"] = "images/" + frame["picture"]  # beside the table
+    frame["photo"] = "images/" + frame["photo"]  # beside the table
     frame.assign(stars=ranks + 1).to_csv(tmp_path / "table.csv", index=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -35,7 +35,7 @@ def run(*arguments: str) -> dict:
     return json.loads(result.stdout)
 
 
-MEDIA = ("--target", "stars", "--text", "review", "--image", "picture")
+MEDIA = ("--target", "stars", "--text", "review", "--image", "photo")
 
 
 def test_a_mixed_table(folder: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_mixed_table(folder: Path) -> None:
     expected = pd.read_csv("p.csv")
     (folder / "elsewhere").mkdir()
     moved = pd.read_csv("table.csv")
-    moved["picture"] = moved["picture"].str.removeprefix("images/")
+    moved["photo"] = moved["photo"].str.removeprefix("images/")
     moved.to_csv("elsewhere/new.csv", index=False)
     asked = ("predict", "m", "elsewhere/new.csv", "--out", "q.csv", "--json")
     run(*asked, "--image-folder", "images")
@@ -69,7 +69,7 @@ def test_methods_are_compared_on_texts_and_images(folder: Path) -> None:
     page = run("report", "runs", "--json")["page"]
     assert "data:image/jpeg;base64," in Path(page).read_text()
     (linear,) = (one for one in runs if one.config.method == "cumulative link")
-    assert not {"review", "picture"} & {name.split()[0] for name in linear.outcome["coefficients"]}
+    assert not {"review", "photo"} & {name.split()[0] for name in linear.outcome["coefficients"]}
     only = pd.read_csv("table.csv")[["review", "stars"]]
     only.to_csv("reviews.csv", index=False)
     asked = ("compare", "reviews.csv", "--methods", "corn", "--seeds", "1", "--workers", "1")
@@ -78,8 +78,8 @@ def test_methods_are_compared_on_texts_and_images(folder: Path) -> None:
 
 
 def test_broken_images(folder: Path) -> None:
-    (folder / "images" / "5.png").write_bytes(b"no picture")
-    asked = ("fit", "table.csv", "--target", "stars", "--image", "picture", "--drop", "review",
+    (folder / "images" / "5.png").write_bytes(b"no image")
+    asked = ("fit", "table.csv", "--target", "stars", "--image", "photo", "--drop", "review",
              "--out", "m", *QUICK)  # fmt: skip
     result = CliRunner().invoke(app, asked)
     assert isinstance(result.exception, ValueError)
@@ -102,8 +102,8 @@ def test_broken_images(folder: Path) -> None:
         (("--text", "review", "--drop", "review"), "cannot be both"),
         (("--backbone", "lstm"), "needs a column of texts"),
         (("--text", "review", "--backbone", "lstm", "--frozen"), "hf:NAME; got 'lstm'"),
-        (("--image", "picture", "--image-folder", "none"), "no folder of images none"),
-        (("--image", "picture", "--on-broken", "maybe"), "must be raise or skip"),
+        (("--image", "photo", "--image-folder", "none"), "no folder of images none"),
+        (("--image", "photo", "--on-broken", "maybe"), "must be raise or skip"),
     ],
 )
 def test_what_is_refused(folder: Path, arguments, message: str) -> None:
@@ -115,7 +115,7 @@ def test_what_is_refused(folder: Path, arguments, message: str) -> None:
 
 def test_a_folder_of_class_folders(folder: Path) -> None:
     frame = pd.read_csv("table.csv")
-    for path, stars in zip(frame["picture"], frame["stars"], strict=True):
+    for path, stars in zip(frame["photo"], frame["stars"], strict=True):
         place = folder / "sorted" / ("low" if stars < 3 else "high")
         place.mkdir(parents=True, exist_ok=True)
         (folder / path).rename(place / Path(path).name)
@@ -137,7 +137,7 @@ def test_a_folder_of_class_folders(folder: Path) -> None:
 
 
 def test_a_model_without_images_refuses_a_folder_of_them(folder: Path) -> None:
-    run("fit", "table.csv", "--target", "stars", "--drop", "review,picture", "--out", "m", *QUICK)
+    run("fit", "table.csv", "--target", "stars", "--drop", "review,photo", "--out", "m", *QUICK)
     for command in (("predict", "--out", "p.csv"), ("evaluate", "--target", "class")):
         result = CliRunner().invoke(app, [command[0], "m", str(folder), *command[1:]])
         assert isinstance(result.exception, ValueError)
@@ -147,7 +147,7 @@ def test_a_model_without_images_refuses_a_folder_of_them(folder: Path) -> None:
 def test_a_grid_on_texts(folder: Path) -> None:
     Path("grid.toml").write_text(
         'data = "table.csv"\ntarget = "stars"\ntext = "review"\nbackbone = "lstm"\n'
-        'drop = ["picture"]\nmethods = ["corn"]\ntest_seeds = 1\nrecipe = "paper"\n'
+        'drop = ["photo"]\nmethods = ["corn"]\ntest_seeds = 1\nrecipe = "paper"\n'
         "[parameters.settings]\nmax_epochs = 1\n[grid]\nsettings.learning_rate = [0.001, 0.01]\n"
         '"inputs.text.max_tokens" = [8]\n'
     )
@@ -162,10 +162,10 @@ def test_a_grid_on_texts(folder: Path) -> None:
 
 def test_rows_of_one_name_keep_their_predictions_apart(folder: Path) -> None:
     frame = pd.read_csv("table.csv").drop(columns=["review", "size", "kind"])
-    run("fit", "table.csv", "--target", "stars", "--image", "picture", "--drop",
+    run("fit", "table.csv", "--target", "stars", "--image", "photo", "--drop",
         "review,size,kind", "--out", "m", *QUICK)  # fmt: skip
-    frame["picture"] = [str(folder / one) for one in frame["picture"]]
-    frame.loc[0, "picture"] = "none.png"
+    frame["photo"] = [str(folder / one) for one in frame["photo"]]
+    frame.loc[0, "photo"] = "none.png"
     frame.head(3).set_axis([0, 0, 1]).to_parquet("new.parquet")
     run("predict", "m", "new.parquet", "--out", "p.csv", "--on-broken", "skip", "--json")
     assert pd.read_csv("p.csv")["prediction"].isna().tolist() == [True, False, False]
@@ -177,9 +177,9 @@ def test_rows_of_one_name_keep_their_predictions_apart(folder: Path) -> None:
     assert len(empty) == 1
     for command in (("predict", "--out", "p.csv"), ("evaluate", "--target", "stars")):
         asked = (command[0], "m", "table.csv", *command[1:], "--on-broken", "skip")
-        pd.read_csv("table.csv").drop(columns="picture").to_csv("without.csv", index=False)
+        pd.read_csv("table.csv").drop(columns="photo").to_csv("without.csv", index=False)
         result = CliRunner().invoke(app, [*asked[:2], "without.csv", *asked[3:]])
-        assert "lacks the column 'picture'" in str(result.exception)
+        assert "lacks the column 'photo'" in str(result.exception)
 
 
 def test_texts_stay_as_they_stand_in_the_file(folder: Path) -> None:

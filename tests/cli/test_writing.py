@@ -130,14 +130,14 @@ def test_an_image_is_no_output(folder: Path, command) -> None:
 
     for number in range(4):
         Image.new("RGB", (20, 20), (60 * number, 0, 0)).save(f"{number}.png")
-    Path("3.png").rename("picture")
-    names = [*(f"{number}.png" for number in range(3)), "picture", None]
+    Path("3.png").rename("photo")
+    names = [*(f"{number}.png" for number in range(3)), "photo", None]
     pd.DataFrame({"path": names, "stars": [1, 2, 1, 2, 1]}).to_csv("images.csv", index=False)
     before = contents(folder)
-    arguments = ("--target", "stars", "--image", "path", "--max-epochs", "1", "--out", "picture")
+    arguments = ("--target", "stars", "--image", "path", "--max-epochs", "1", "--out", "photo")
     code, _, errors = command("fit", "images.csv", *arguments)
     assert code == 2
-    assert "--out picture is the same file as the input picture" in errors
+    assert "--out photo is the same file as the input photo" in errors
     assert contents(folder) == before
 
 

@@ -5,10 +5,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from echelon import (
     CumulativeLinkModel,
+    MetricNeighbors,
     OrdinalBlend,
     OrdinalBoosting,
     OrdinalClassifier,
     OrdinalReduction,
+    OrdinalSVM,
+    PRank,
 )
 from echelon.models.table import MODELS
 
@@ -19,13 +22,17 @@ WEIGHTS = {
     "check_sample_weight_equivalence_on_dense_data": "repeated rows make other batches and subsets"
 }
 QUICK = {
-    "network": OrdinalClassifier(settings={"max_epochs": 12}, random_state=0, device="cpu"),
+    "network": OrdinalClassifier(settings={"max_epochs": 30}, random_state=0, device="cpu"),
     "boosting": OrdinalBoosting(rounds=40, random_state=0),
     "cumulative_link": CumulativeLinkModel(),
     "blend": OrdinalBlend(
         [CumulativeLinkModel(ridge=1.0), OrdinalBoosting(rounds=30)], folds=2, random_state=0
     ),
     "reduction": OrdinalReduction(random_state=0),
+    "neighbors": MetricNeighbors(decision="mode", anchors=40, random_state=0),
+    "svm": OrdinalSVM(random_state=0),
+    # The checks want the most probable class, which is not the median where classes overlap.
+    "prank": PRank(passes=3, decision="mode", random_state=0),
 }
 EXACT = (CumulativeLinkModel,)  # a row of weight 2 is two rows
 

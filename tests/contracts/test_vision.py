@@ -19,7 +19,7 @@ NARROW = {"timm:resnet34": {"channels": (16, 16, 16, 16)}, "timm:vgg16": {"mlp_r
 SIZE = 32
 
 
-def pictures(n: int = 12) -> np.ndarray:
+def images(n: int = 12) -> np.ndarray:
     return np.random.default_rng(0).integers(256, size=(n, 40, 36, 3), dtype=np.uint8)
 
 
@@ -34,16 +34,16 @@ def fitted(backbone: str, method: str) -> OrdinalClassifier:
         backbone_options=NARROW[backbone],
         inputs={"image": {"size": SIZE}},
     )
-    return model.fit(pictures(), np.arange(12) % 4)
+    return model.fit(images(), np.arange(12) % 4)
 
 
 def check_onnx(model: OrdinalClassifier, path: Path) -> None:
     model.export_onnx(path)
     session = onnxruntime.InferenceSession(path)
-    pixels = Images(np.array([*pictures(), None], object)[:-1], model.readers_.encodings["image"])
+    pixels = Images(np.array([*images(), None], object)[:-1], model.readers_.encodings["image"])
     found = session.run(["probabilities", "label"], {"image": pixels.take(np.arange(12)).numpy()})
-    np.testing.assert_allclose(found[0], model.predict_proba(pictures()), atol=1e-5)
-    assert (found[1] == model.predict(pictures())).mean() > 0.9
+    np.testing.assert_allclose(found[0], model.predict_proba(images()), atol=1e-5)
+    assert (found[1] == model.predict(images())).mean() > 0.9
 
 
 PAIRS = [  # each method with one network; with both in `make test-slow`
@@ -59,9 +59,9 @@ def test_every_method(backbone: str, method: str, tmp_path: Path) -> None:
     model = fitted(backbone, method)
     assert np.isfinite(model.history_[0]["loss"])
     assert np.isfinite(model.history_[0]["validation_ranked_probability_score"])
-    probabilities = model.predict_proba(pictures())
+    probabilities = model.predict_proba(images())
     np.testing.assert_allclose(probabilities.sum(1), 1, atol=1e-5)
     assert np.ptp(probabilities, axis=0).max() > 0  # rows differ
     model.save(tmp_path / "m")
     loaded = echelon.load(tmp_path / "m")
-    np.testing.assert_array_equal(loaded.predict_proba(pictures()), probabilities)
+    np.testing.assert_array_equal(loaded.predict_proba(images()), probabilities)

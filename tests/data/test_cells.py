@@ -2,7 +2,6 @@
 
 import datetime as dt
 import warnings
-from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -12,73 +11,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from echelon import OrdinalClassifier
-from echelon.data.cells import days_of, name_of, number_of, numbers_of_texts
 from echelon.data.files import read_chunks, read_table
-from echelon.data.tables import TableSchema
-
-
-@pytest.mark.parametrize(
-    ("cells", "number"),
-    [
-        (("1.5", " 1.50 ", 1.5, np.float32(1.5), Decimal("1.5"), "15e-1"), 1.5),
-        ((True, "True", "TRUE", "true", np.True_, 1, "1", "01"), 1.0),
-        (
-            (None, np.nan, pd.NA, pd.NaT, "", "  ", "?", "-", ".", "NA", "n/a", "NULL", "None"),
-            np.nan,
-        ),
-        (("many", "1_000", "2020-01-01", dt.date(2020, 1, 1), "1,5", "0x10"), None),
-        (("inf", np.inf, 10**400, "1e999"), np.inf),
-    ],
-)
-def test_numbers(cells, number: float | None) -> None:
-    for cell in cells:
-        found = number_of(cell)
-        assert found is number or found == pytest.approx(number, nan_ok=True), cell
-
-
-@pytest.mark.parametrize(
-    ("cells", "name"),
-    [
-        ((1, 1.0, "1", "1.0", " 1 ", np.int8(1), np.float32(1), Decimal("1.00"), "1e0", "+1"), "1"),
-        ((0.1, np.float32(0.1), "0.10", Decimal("0.1"), ".1"), "0.1"),
-        (("01",), "01"),
-        ((True, np.True_, "True", "true", "TRUE"), "True"),
-        ((None, np.nan, pd.NA, pd.NaT, "", " ", "NA", "NaN", "null", "N/A"), None),
-        (("none",), "none"),
-        (("-",), "-"),
-        ((" red",), " red"),
-        (
-            (dt.date(2020, 1, 2), pd.Timestamp("2020-01-02"), "2020-01-02", "2020-01-02T00:00:00Z",
-             np.datetime64("2020-01-02"), dt.datetime(2020, 1, 2)),
-            "2020-01-02",
-        ),
-        ((2**63 + 1, str(2**63 + 1), np.uint64(2**63 + 1)), "9223372036854775809"),
-    ],
-)  # fmt: skip
-def test_names_of_categories(cells, name: str | None) -> None:
-    assert [name_of(cell) for cell in cells] == [name] * len(cells)
-
-
-def test_moments() -> None:
-    aware = dt.datetime(1970, 1, 1, 6, tzinfo=dt.timezone(dt.timedelta(hours=-6)))
-    for cell in (aware, pd.Timestamp(aware), "1970-01-01 06:00-06:00", "1970-01-01T12:00:00.000"):
-        assert days_of(cell) == 0.5
-    before = pd.Timestamp("1969-12-31 23:59:59.999999999")
-    assert days_of(before) == days_of(str(before)) == -1 / 86_400_000_000
-    assert days_of("9999-12-31") == days_of(dt.date(9999, 12, 31)) == 2932896
-    assert days_of("2023-02-29") is days_of("20230228") is days_of(5) is None
-
-
-@given(st.text(alphabet="0123456789+-._ eEtrufalsnaNif:TZ?", max_size=20) | st.text(max_size=8))
-def test_any_string_has_one_meaning(text: str) -> None:
-    name = name_of(text)
-    assert name is None or name_of(name) == name  # a name names itself
-    number = number_of(text)
-    quick = numbers_of_texts(np.array([text], dtype=object))
-    if quick is not None:
-        assert number is not None
-        np.testing.assert_array_equal(quick[0], number)
-
+from echelon.data.schema import TableSchema
 
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # to shrink whole tables takes minutes
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from echelon.data.tables import MAX_CATEGORIES, TableSchema
+from echelon.data.schema import MAX_CATEGORIES, TableSchema
 
 
 def test_rare_categories_share_the_code_of_the_unknown() -> None:

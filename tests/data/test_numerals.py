@@ -9,7 +9,7 @@ import pytest
 import echelon
 from echelon.data.columns import settled
 from echelon.data.numerals import WRITINGS, decimal_sign, read_numeral, read_written
-from echelon.data.tables import TableSchema
+from echelon.data.schema import TableSchema
 
 
 def read(*cells: str, others: dict | None = None) -> tuple[str, str, list]:

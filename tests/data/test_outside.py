@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 
 from echelon.data.outside import outside_columns
+from echelon.data.schema import TableSchema
 from echelon.data.summary import summarise_columns
-from echelon.data.tables import TableSchema
 
 
 def test_rows_of_the_same_kind_are_rarely_outside_and_foreign_ones_always() -> None:

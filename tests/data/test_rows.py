@@ -9,7 +9,7 @@ from PIL import Image
 
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows, class_weights, divide, row_weights, without_broken
-from echelon.data.tables import TableSchema
+from echelon.data.schema import TableSchema
 
 
 def rows(n: int = 60, **more) -> Rows:
@@ -65,9 +65,9 @@ def test_rows_whose_images_are_broken_are_left_out_and_named(tmp_path: Path) -> 
     paths = [str(tmp_path / f"{i}.png") for i in range(4)]
     for path in paths:
         Image.fromarray(np.zeros((4, 4), dtype=np.uint8)).save(path)
-    Path(paths[2]).write_bytes(b"no picture")
-    frame = pd.DataFrame({"picture": paths})
-    schema = TableSchema.of(frame, image="picture")
+    Path(paths[2]).write_bytes(b"no image")
+    frame = pd.DataFrame({"photo": paths})
+    schema = TableSchema.of(frame, image="photo")
     whole = Rows(schema, schema.read(frame), np.arange(4) % 2, weight=np.arange(4.0))
     assert without_broken(whole, {}) == (whole, {})
     with pytest.warns(UserWarning, match=r"1 of 4 rows are left out, as their images .*2\.png"):
@@ -75,6 +75,6 @@ def test_rows_whose_images_are_broken_are_left_out_and_named(tmp_path: Path) -> 
     assert list(broken) == [2]
     assert kept.weight.tolist() == [0.0, 1.0, 3.0]
     for path in paths:
-        Path(path).write_bytes(b"no picture")
+        Path(path).write_bytes(b"no image")
     with pytest.raises(ValueError, match="none of the 4 images can be read"):
         without_broken(whole, {"image": "skip"})

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from echelon.data.schema import RawTable, TableSchema
 from echelon.data.splits import _units, folds, hold_out
-from echelon.data.tables import RawTable, TableSchema
 
 
 def make_table(rows: int, distinct: int, seed: int = 0) -> RawTable:

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pandas as pd
 
+from echelon.data.schema import TableSchema
 from echelon.data.summary import summarise_columns
-from echelon.data.tables import TableSchema
 
 
 def summary(frame: pd.DataFrame, **named: str) -> dict[str, dict]:

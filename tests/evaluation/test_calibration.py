@@ -11,6 +11,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from echelon.curve import CalibrationMap, RankCurve
 from echelon.data import make_friedman
+from echelon.evaluation import calibration, metrics
 from echelon.evaluation.calibration import (
     CALIBRATIONS,
     _mapped,
@@ -188,3 +189,44 @@ def test_what_is_wrong_is_said() -> None:
         reliability([0], [[0.5, 0.5]], of="labels")
     with pytest.raises(ValueError, match="bins must be at least 1"):
         reliability([0], [[0.5, 0.5]], bins=0)
+
+
+# ---- maps that help or are left out --------------------------------------------------------------
+
+
+def drawn(rows: int, power: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ranks drawn from distributions, and the distributions with a power of sureness."""
+    generator = np.random.default_rng(seed)
+    true = generator.dirichlet(np.ones(4), size=rows)
+    ranks = (true.cumsum(axis=1) < generator.random((rows, 1))).sum(axis=1).clip(max=3)
+    told = true**power
+    return ranks, told / told.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize(("kind", "rows"), [("temperature", 300), ("isotonic", 1500)])
+def test_a_map_is_found_to_help_where_it_does_and_seldom_elsewhere(kind, rows) -> None:
+    """Beyond one standard error by chance: 16 %, less as a map of few rows does harm."""
+    sure = [calibration.trial_of_calibration(*drawn(rows, 3.0, s), kind).helps for s in range(20)]
+    true = [calibration.trial_of_calibration(*drawn(60, 1.0, s), kind).helps for s in range(100)]
+    assert np.mean(sure) >= 0.9
+    assert np.mean(true) <= 0.16 + 2 * np.sqrt(0.16 * 0.84 / 100)
+
+
+def test_what_a_trial_says_is_measured_on_rows_that_did_not_fit_the_map() -> None:
+    ranks, told = drawn(60, 1.0, 3)
+    trial = calibration.trial_of_calibration(ranks, told, "isotonic")
+    fit = calibration.fit_calibration(ranks, told, "isotonic")
+    flattered = metrics.log_score(ranks, calibration.apply_calibration(told, fit))
+    assert trial.summary["after"]["log_score"] > flattered
+    assert trial.summary == calibration.calibration_summary(ranks, told, "isotonic")
+
+
+def test_a_truth_that_was_impossible_and_is_no_longer_is_a_help() -> None:
+    """And rows without weight have no say in it."""
+    ranks = np.array([0, 1] * 20)
+    told = np.tile([1.0, 0.0], (40, 1))
+    after = np.tile([0.5, 0.5], (40, 1))
+    weight = np.ones(40)
+    assert calibration._falls_clearly(ranks, told, after, weight)
+    assert not calibration._falls_clearly(ranks, after, told, weight)
+    assert not calibration._falls_clearly(ranks, told, after, np.where(ranks == 1, 0.0, weight))

@@ -60,6 +60,62 @@ def test_the_truth_is_inside_exactly_where_its_score_reaches_the_threshold(p, da
     np.testing.assert_array_equal(inside, scores >= limit)
 
 
+@given(distributions(), st.sampled_from(["rps", "window"]))
+def test_ranks_conform_less_and_less_away_from_the_middle(p, score) -> None:
+    """So that a set of ranks is an interval, whatever the threshold."""
+    for row in conformal.conformity(p, score):
+        assert np.isinf(row.max())
+        rises = np.diff(np.where(np.isinf(row), 1e9, row))
+        has_fallen = np.cumsum(rises < -1e-9) > 0
+        assert not (has_fallen & (rises > 1e-9)).any()
+
+
+@given(distributions())
+def test_the_rps_score_is_the_ranked_probability_score(p) -> None:
+    found = conformal.conformity(p, "rps")
+    for row, scores in zip(p, found, strict=True):
+        for k, value in enumerate(scores):
+            level = np.arange(len(row) - 1) >= k
+            rps = ((np.cumsum(row)[:-1] - level) ** 2).sum()
+            if np.isfinite(value):
+                assert value == pytest.approx(len(row) - 1 - rps)
+
+
+def test_windows_grow_to_the_more_probable_side() -> None:
+    found = conformal.conformity([[0.05, 0.2, 0.4, 0.25, 0.1]], "window")
+    np.testing.assert_allclose(found, [[1.0, 1.15, np.inf, 1.35, 1.05]])
+    # equal neighbours come together, and rounding does not part them
+    for tiny in (-1e-9, 0, 1e-9):
+        found = conformal.conformity([[0.3 + tiny, 0.4, 0.3 - tiny]], "window")
+        np.testing.assert_allclose(found, [[1.0, np.inf, 1.0]], atol=1e-6)
+
+
+@pytest.mark.parametrize("score", conformal.SCORES)
+@pytest.mark.parametrize("coverage", [0.8, 0.9, 0.95])
+def test_every_score_covers_what_it_promises(score, coverage) -> None:
+    """Few different rows, so that ties abound, and 500 draws of those for calibration."""
+    generator = np.random.default_rng(3)
+    kinds = generator.dirichlet(np.ones(6), size=12)
+    believed = generator.dirichlet(np.ones(6), size=12) * 0.3 + 0.7 * kinds  # a model that errs
+    each = conformal.conformity(believed, score)
+    shares = []
+    for _ in range(500):
+        row = generator.integers(12, size=200)
+        truth = (kinds[row].cumsum(1) < generator.random((200, 1))).sum(1).clip(max=5)
+        limit = conformal.threshold(each[row, truth], coverage)
+        ends = conformal.intervals(believed, limit, score)
+        ranks = np.arange(6)
+        inside = (ranks >= ends[:, :1]) & (ranks <= ends[:, 1:])
+        shares.append((kinds * inside).sum(1).mean())  # exact, over all rows to come
+    error = np.std(shares, ddof=1) / len(shares) ** 0.5
+    assert np.mean(shares) > coverage - 2 * error
+
+
+def test_an_unknown_score_is_named() -> None:
+    with pytest.raises(ValueError, match="score must be one of 'probability', 'rps', 'window'"):
+        conformal.conformity([[0.5, 0.5]], "aps")
+
+
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 4)), min_size=1, max_size=40), COVERAGES)
 def test_weights_are_how_many_rows_each_stands_for(rows, coverage) -> None:
     scores, weight = (np.array(column, dtype=float) for column in zip(*rows, strict=True))

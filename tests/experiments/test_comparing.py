@@ -140,3 +140,11 @@ def test_counts_that_nobody_can_run_are_refused(tmp_path: Path) -> None:
         compare_methods(
             task(), ["ce"], 1, tmp_path, parameters={"settings": {"max_epochs": 10**20}}
         )
+
+
+def test_all_methods_of_a_comparison_have_one_backbone() -> None:
+    """A method that compares rows cannot have the ensemble that others would take by themselves."""
+    jobs = comparison_jobs([task()], ["corn", "cnnpor", "corn/tabm"], 1, parameters=QUICK)
+    asked = {"corn": "mlp", "cnnpor": "mlp", "corn/tabm": "tabm"}
+    configs = [job.config for job in jobs if job.config.method in asked]
+    assert {config.method: config.parameters["backbone"] for config in configs} == asked

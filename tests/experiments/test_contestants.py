@@ -50,6 +50,22 @@ def test_a_model_is_made_from_what_a_run_writes_down(name: str) -> None:
         assert "recipe" not in written
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "svm:form=explicit:C=2",
+        "prank:passes=2",
+        "neighbors:n_neighbors=5",
+        "reduction:scheme=augmented:train_cost=zero_one",
+    ],
+)
+def test_models_compete_with_their_options(tmp_path: Path, spec: str) -> None:
+    runs = compare_methods(task(), [spec], 1, tmp_path, executor=HERE)
+    (own,) = (run for run in runs if run.config.method == spec)
+    constant = next(run for run in runs if run.config.method == "constant")
+    assert own.metrics["mae"] < constant.metrics["mae"]
+
+
 def test_options_are_numbers_and_words_as_they_look() -> None:
     spec = "boosting:rounds=20:learning_rate=0.5:threads=2"
     assert contestant_parameters(spec, {}) == {

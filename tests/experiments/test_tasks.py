@@ -49,10 +49,10 @@ def test_the_fingerprint_knows_every_cell_rank_and_group() -> None:
     assert len({one.fingerprint for one in (plain, *changed)}) == 6
 
 
-def test_pictures_count_by_their_pixels() -> None:
+def test_images_count_by_their_pixels() -> None:
     frame, ranks = mixed_table(40)
     one, same, other = (
-        table_task("pictures", table, ranks, text="review", image="picture").fingerprint
-        for table in (frame, frame.copy(), frame.assign(picture=[p + 1 for p in frame["picture"]]))
+        table_task("images", table, ranks, text="review", image="photo").fingerprint
+        for table in (frame, frame.copy(), frame.assign(photo=[p + 1 for p in frame["photo"]]))
     )
     assert one == same != other

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from diffsort import DiffSortNet
 from scipy.stats import norm
 
 from echelon.functional import diffsort_loss
@@ -16,7 +17,7 @@ from tests.functional.test_pairs import with_map
 SHARES = {
     "cauchy": lambda v: math.atan(v) / math.pi + 0.5,
     "logistic": lambda v: 1 / (1 + math.exp(-v)),
-    "logistic_phi": lambda v: 1 / (1 + math.exp(-v / (abs(v) + 1e-10) ** 0.25)),
+    "logistic_phi": lambda v: 1 / (1 + math.exp(-v)),
     "reciprocal": lambda v: v / (2 * (2 + abs(v))) + 0.5,
     "gaussian": norm.cdf,
     "optimal": lambda v: v + 0.5 if abs(v) <= 0.25 else (v > 0) - 1 / (16 * v),
@@ -44,7 +45,10 @@ def sorted_one_by_one(x, network: str, distribution: str, steepness: float):
     n, x = len(x), np.array(x)
     matrix = np.eye(n)
     for a, b in comparators(network, n):
-        alpha = SHARES[distribution](steepness * (x[b] - x[a]))
+        difference = x[b] - x[a]
+        if distribution == "logistic_phi":
+            difference /= (abs(difference) + 1e-10) ** 0.25
+        alpha = SHARES[distribution](steepness * difference)
         for rows in (x, matrix):
             low, high = rows[..., a].copy(), rows[..., b].copy()
             rows[..., a] = alpha * low + (1 - alpha) * high
@@ -107,3 +111,19 @@ def test_no_row_is_left_out_where_lists_do_not_come_out_even() -> None:
 def test_refuses_what_it_cannot_do(options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         method("diffsort", 3, **options)
+
+
+@pytest.mark.parametrize(
+    "distribution", ["logistic", "logistic_phi", "cauchy", "reciprocal", "optimal"]
+)
+@pytest.mark.parametrize("network", ["odd_even", "bitonic"])
+@pytest.mark.parametrize("n", [4, 8])
+def test_equals_the_authors_package(network: str, n: int, distribution: str) -> None:
+    torch.manual_seed(n)
+    scores = torch.randn(6, n).double()
+    theirs = DiffSortNet(network, n, steepness=10.0, distribution=distribution)
+    _, expected = theirs(scores)
+    found = relaxed_sort(scores, network, distribution, 10.0)
+    # the package adds 1e-10 to a denominator of its optimal relaxation
+    tolerance = 1e-9 if distribution == "optimal" else 1e-12
+    torch.testing.assert_close(found, expected, rtol=0, atol=tolerance)

@@ -9,7 +9,7 @@ from echelon import CumulativeLinkModel, OrdinalBoosting
 from echelon.data import make_friedman
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows
-from echelon.data.tables import TableSchema
+from echelon.data.schema import TableSchema
 
 DATA = make_friedman(300, num_classes=4, seed=0)
 

@@ -29,7 +29,7 @@ def frame() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def model(frame: pd.DataFrame) -> OrdinalClassifier:
-    made = OrdinalClassifier(classes=["lo", "mid", "hi"], **QUICK)
+    made = OrdinalClassifier(backbone="mlp", classes=["lo", "mid", "hi"], **QUICK)
     return made.fit(frame.drop(columns="target"), frame["target"])
 
 

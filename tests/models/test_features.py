@@ -7,7 +7,7 @@ import torch
 
 from echelon import OrdinalBoosting
 from echelon.data.rows import Rows
-from echelon.data.tables import TableSchema
+from echelon.data.schema import TableSchema
 from echelon.models.features import (
     describe_encoder,
     encoded,

@@ -7,7 +7,7 @@ import torch
 from onnx import TensorProto
 from torch import Tensor, nn
 
-from echelon.data.tables import Column, TableSchema
+from echelon.data.schema import Column, TableSchema
 from echelon.models.graph import Graph
 
 SCHEMA = TableSchema(
@@ -50,3 +50,25 @@ def test_a_table_of_one_kind_has_no_columns_of_the_other(column: Column) -> None
     found = dict(zip(ends, session.run(list(ends), {column.name: given}), strict=True))
     assert sorted(values.shape for values in found.values()) == [(4, 0), (4, 1)]
     assert torch.from_numpy(found["codes"]).dtype == torch.int64
+
+
+class _OfZeros(nn.Module):
+    """What an LSTM does: it begins with as many zeros as there are rows."""
+
+    def forward(self, rows: Tensor) -> Tensor:
+        layer = nn.functional.pad(torch.zeros(rows.shape[0], 1, dtype=rows.dtype), (0, 1))
+        return layer + rows
+
+
+def test_a_module_does_not_ask_a_later_one_for_the_number_of_rows() -> None:
+    """It would wait for a result of its own."""
+    graph = Graph(SCHEMA, {})
+    (first,) = graph.module_of_rows(
+        _OfZeros(), 2, graph.node("Concat", graph.numbers, graph.numbers, axis=1), 1
+    )
+    (second,) = graph.module_of_rows(_OfZeros(), 2, graph.node("Neg", first), 1)
+    model = graph.finished({"out": (second, TensorProto.DOUBLE, ["rows", 2])})
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    colours = np.array(["blue"] * 4, dtype=object)
+    found = session.run(["out"], {"val_0": np.arange(4.0), "colour": colours})[0]
+    np.testing.assert_array_equal(found[:, 0], [0, -1, -2, -3])

@@ -263,7 +263,7 @@ def media_models(tmp_path_factory) -> dict[str, Path]:
         inputs={"image": {"size": 32}},
         **quick,
     )
-    image.fit(list(frame["picture"]), ranks).save(folder / "image")
+    image.fit(list(frame["photo"]), ranks).save(folder / "image")
     encoder = save_tiny_encoder(folder / "encoder")
     text = OrdinalClassifier(backbone=f"hf:{encoder}", **quick)
     text.fit(frame["review"], ranks).save(folder / "text")

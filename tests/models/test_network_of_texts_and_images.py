@@ -27,7 +27,7 @@ def mixed() -> tuple[pd.DataFrame, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def model(mixed) -> OrdinalClassifier:
-    made = OrdinalClassifier(text="review", image="picture", backbone_options=SMALL, **QUICK)
+    made = OrdinalClassifier(text="review", image="photo", backbone_options=SMALL, **QUICK)
     return made.fit(*mixed)
 
 
@@ -40,9 +40,9 @@ def test_a_mixed_table(mixed, model: OrdinalClassifier, tmp_path: Path) -> None:
     frame, _ = mixed
     probabilities = model.predict_proba(frame)
     np.testing.assert_allclose(probabilities.sum(1), 1, atol=1e-5)
-    assert (model.text_column, model.image_column) == ("review", "picture")
+    assert (model.text_column, model.image_column) == ("review", "photo")
     assert model.feature_names_in_.tolist() == list(frame.columns)
-    for column, other in (("review", ""), ("size", 9.0), ("picture", np.zeros((12, 12)))):
+    for column, other in (("review", ""), ("size", 9.0), ("photo", np.zeros((12, 12)))):
         changed = frame.assign(**{column: pd.Series([other] * len(frame), dtype=object)})
         if column == "size":
             changed["size"] = 9.0
@@ -62,7 +62,7 @@ def test_a_mixed_table_as_onnx(mixed, model: OrdinalClassifier, tmp_path: Path) 
         "size": frame["size"].to_numpy(),
         "kind": frame["kind"].to_numpy(dtype=object),
         "review": taken["text"].numpy(),
-        "picture": taken["image"].numpy(),
+        "photo": taken["image"].numpy(),
     }
     assert {value.name for value in session.get_inputs()} == set(feed)
     found = session.run(["probabilities"], feed)[0]
@@ -191,7 +191,7 @@ def test_an_encoder_that_is_not_there(mixed) -> None:
 
 def test_workers_decide_nothing_and_the_seed_everything(tmp_path: Path) -> None:
     frame, ranks = mixed_table(40, tmp_path)
-    paths = [str(tmp_path / name) for name in frame["picture"]]
+    paths = [str(tmp_path / name) for name in frame["photo"]]
     options = {"backbone_options": SMALL["image"], **QUICK}
     one, two = (
         OrdinalClassifier(
@@ -205,8 +205,8 @@ def test_workers_decide_nothing_and_the_seed_everything(tmp_path: Path) -> None:
 
 def test_broken_images_raise_or_are_skipped(tmp_path: Path) -> None:
     frame, ranks = mixed_table(40, tmp_path)
-    paths = pd.DataFrame({"picture": [str(tmp_path / name) for name in frame["picture"]]})
-    (tmp_path / "7.png").write_bytes(b"no picture")
+    paths = pd.DataFrame({"photo": [str(tmp_path / name) for name in frame["photo"]]})
+    (tmp_path / "7.png").write_bytes(b"no image")
     (tmp_path / "30.png").unlink()
     made = OrdinalClassifier(backbone="resnet", backbone_options=SMALL["image"], **QUICK)
     with pytest.raises(ValueError, match=r"image .*(7|30).png"):
@@ -219,11 +219,11 @@ def test_broken_images_raise_or_are_skipped(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="on_broken must be 'raise' or 'skip'"):
         made.set_params(inputs={"image": {"on_broken": "ignore"}}).fit(paths, ranks)
     with pytest.raises(ValueError, match="names no image in row 3 of 3"):
-        made.predict(pd.DataFrame({"picture": [paths.picture[0], paths.picture[1], None]}))
+        made.predict(pd.DataFrame({"photo": [paths.photo[0], paths.photo[1], None]}))
 
 
-def test_pictures_in_every_shape() -> None:
-    arrays = np.stack(mixed_table(30)[0]["picture"].to_list())
+def test_images_in_every_shape() -> None:
+    arrays = np.stack(mixed_table(30)[0]["photo"].to_list())
     ranks = mixed_table(30)[1]
     made = OrdinalClassifier(backbone="resnet", backbone_options=SMALL["image"], **QUICK)
     expected = made.fit(arrays, ranks).predict_proba(arrays)
@@ -239,7 +239,7 @@ def test_a_fit_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch) -> None:
     from echelon.training import loop
 
     frame, ranks = mixed_table(40)
-    options = {"text": "review", "image": "picture", "backbone_options": SMALL, **QUICK}
+    options = {"text": "review", "image": "photo", "backbone_options": SMALL, **QUICK}
     whole = OrdinalClassifier(**options).fit(frame, ranks)
     train = loop.train
 
@@ -277,7 +277,7 @@ def test_cross_validation_on_texts(mixed) -> None:
         ({"text": "revew"}, "there is no text column 'revew'; the columns are: size, kind"),
         ({"text": "review", "inputs": {"text": {"words": 3}}}, "do not take these options"),
         (
-            {"image": "picture", "inputs": {"image": {"preprocessing": "x"}}},
+            {"image": "photo", "inputs": {"image": {"preprocessing": "x"}}},
             "must be one of own",
         ),
         ({"text": "review", "backbone": torch.nn.Identity()}, "numbers and categories only"),
@@ -288,10 +288,10 @@ def test_what_is_refused(mixed, options, message: str) -> None:
     frame, ranks = mixed
     if "image" not in options:  # pixels are no category
         with pytest.raises(
-            ValueError, match=r"column 'picture' holds .* name it as the image column"
+            ValueError, match=r"column 'photo' holds .* name it as the image column"
         ):
             OrdinalClassifier(**QUICK).fit(frame, ranks)
-        frame = frame.drop(columns="picture")
+        frame = frame.drop(columns="photo")
     with pytest.raises(ValueError, match=message):
         OrdinalClassifier(**QUICK, **options).fit(frame, ranks)
 

@@ -134,9 +134,15 @@ def test_networks_on_texts_with_words_of_their_own_cannot_be_blended_in_a_graph(
     tmp_path: Path,
 ) -> None:
     texts = pd.DataFrame({"text": [f"word{i} and word{i % 7}" for i in range(60)]})
-    network = OrdinalClassifier(text="text", **QUICK | {"max_epochs": 1})
-    blend = OrdinalBlend([network], folds=2, random_state=0)
-    blend.read_schema = network.read_schema  # which only an AutoOrdinal has a parameter for
-    blend.fit(texts, np.arange(60) % 3)
+    networks = [
+        OrdinalClassifier(
+            text="text",
+            inputs={"text": {"max_tokens": most}},
+            **QUICK | {"settings": {"max_epochs": 1}},
+        ).fit(texts, np.arange(60) % 3)
+        for most in (3, 5)
+    ]
+    blend = OrdinalBlend(networks, prefitted=True).fit(texts, np.arange(60) % 3)
+    assert len(blend.members_) == 2
     with pytest.raises(ValueError, match=r"read texts in ways of their own.*export a single"):
         blend.export_onnx(tmp_path / "m.onnx")

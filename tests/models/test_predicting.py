@@ -79,7 +79,7 @@ def test_a_wrong_decision_is_refused_before_fitting(decision, message) -> None:
 def test_crossings_reach_the_user() -> None:
     table, truth = rows(300, 0)
     model = OrdinalClassifier(
-        "ornn", classes=NAMES, settings={"max_epochs": 1}, random_state=0, device="cpu"
+        "ornn", "mlp", classes=NAMES, settings={"max_epochs": 1}, random_state=0, device="cpu"
     )
     curve = model.fit(table, truth).curve(rows(20_000, 1)[0])
     assert float(curve.crossings().max()) > 0
@@ -167,6 +167,21 @@ def test_a_failed_calibration_changes_nothing(model) -> None:
     np.testing.assert_array_equal(model.predict_proba(table), before)
 
 
+def test_a_map_that_does_not_help_is_left_out_on_request(model) -> None:
+    few, truth = rows(40, 2)
+    before = model.predict_proba(few)
+    model.calibrate(few, truth, kind="isotonic", keep="better")
+    assert model.calibration_ is None
+    assert set(model.calibration_summary_) == {"before", "after"}
+    np.testing.assert_array_equal(model.predict_proba(few), before)
+    table, wrong = rows(1500, 2)
+    wrong[:500] = wrong[500:1000]  # labels that the model is too sure about
+    model.calibrate(table, wrong, keep="better")
+    assert float(model.calibration_.temperature) > 1
+    with pytest.raises(ValueError, match="keep must be 'always' or 'better'; got 'never'"):
+        model.calibrate(table, wrong, keep="never")
+
+
 # ---- intervals -----------------------------------------------------------------------------------
 
 
@@ -233,3 +248,22 @@ def test_a_new_fit_forgets_both(model) -> None:
     model.conformalize(*rows(100, 2))
     model.set_params(settings={"max_epochs": 1}).fit(*rows(100, 0))
     assert model.conformal_ is None
+
+
+@pytest.mark.parametrize("score", ["rps", "window"])
+def test_the_score_of_intervals_is_saved_with_the_model(fitted, tmp_path, score) -> None:
+    model = copy.deepcopy(fitted).conformalize(*rows(300, 2), score=score)
+    table, truth = rows(600, 3)
+    ends = model.predict_interval(table, 0.8)
+    places = {name: k for k, name in enumerate(NAMES)}
+    low, found, high = ([places[one] for one in each] for each in (ends[:, 0], truth, ends[:, 1]))
+    assert ((np.array(low) <= found) & (np.array(found) <= high)).mean() > 0.7
+    model.save(tmp_path / "m.echelon")
+    again = echelon.load(tmp_path / "m.echelon")
+    assert again.conformal_score_ == score
+    np.testing.assert_array_equal(again.predict_interval(table, 0.8), ends)
+
+
+def test_an_unknown_score_of_intervals_is_named(fitted) -> None:
+    with pytest.raises(ValueError, match="score must be one of 'probability', 'rps', 'window'"):
+        copy.deepcopy(fitted).conformalize(*rows(100, 2), score="aps")

@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import (
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
@@ -302,12 +303,24 @@ def test_the_scheme_follows_the_classifier(classifier, scheme: str) -> None:
     assert fit_scheme(classifier, "auto", x, ranks, 4).scheme == scheme
 
 
+class Silent(ClassifierMixin, BaseEstimator):
+    """Says a label and no more."""
+
+    def fit(self, X, y):  # noqa: N803
+        return self
+
+    def predict(self, X):  # noqa: N803
+        return np.zeros(len(X))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"scheme": "both"}, "scheme must be one of auto, independent, conditional.*got 'both'"),
         ({"coding": "ordinal"}, "coding must be one of auto, numeric, one_hot; got 'ordinal'"),
-        ({"estimator": LinearSVC()}, r"LinearSVC has none as it is: try CalibratedClassifierCV"),
+        ({"estimator": LinearSVC(), "scheme": "conditional"}, "conditional multiplies probabil"),
+        ({"task_weight": np.ones((3, 2))}, "choose scheme='augmented' or 'independent'"),
+        ({"estimator": Silent()}, r"Silent has neither: try CalibratedClassifierCV"),
         ({"estimator": LinearRegression()}, "must be a classifier.*got LinearRegression"),
         ({"estimator": GaussianNB}, r"got a class: pass GaussianNB\(\)"),
         ({"estimator": "forest"}, "with fit and get_params; got str"),

@@ -5,7 +5,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto
 
-from echelon.data.tables import Column, TableSchema
+from echelon.data.schema import Column, TableSchema
 from echelon.models.graph import Graph
 from echelon.models.tree_graph import add_log_probabilities, add_trees
 from echelon.models.trees import OrdinalTrees, TreeRows, TreeSettings, fit_trees

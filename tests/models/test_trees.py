@@ -283,3 +283,17 @@ def test_any_number_of_threads_grows_the_same_trees(monkeypatch) -> None:
     rows = friedman(400, 5, 0)
     one, several = (fit_trees(rows, 5, threads=threads).text for threads in (1, 3))
     assert one == several
+
+
+def test_contributions_add_up_to_the_logits_and_unused_columns_add_nothing() -> None:
+    generator = np.random.default_rng(0)
+    numbers, codes = generator.random((300, 2)), generator.integers(0, 4, (300, 1))
+    numbers[::9, 0] = np.nan
+    ranks = (np.nan_to_num(numbers[:, 0]) * 3 + (codes[:, 0] == 2)).astype(int).clip(0, 3)
+    numbers[:, 1] = 1.0
+    trees = fit_trees(TreeRows(numbers, codes, ranks), 4, settings=TreeSettings(rounds=20))
+    start, added = trees.contributions(numbers, codes)
+    assert added.shape == (300, 3, 3)
+    np.testing.assert_allclose(start + added.sum(axis=1), trees.logits(numbers, codes), atol=1e-10)
+    assert (added[:, 1] == 0).all()
+    assert np.abs(added[:, [0, 2]]).max(axis=(0, 2)).min() > 0.1

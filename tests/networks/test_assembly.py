@@ -10,8 +10,8 @@ from torch import nn
 
 import echelon
 from echelon.data.inputs import Inputs
-from echelon.data.kinds.numbers import TableEncoder
-from echelon.data.tables import TableSchema
+from echelon.data.kinds.tabular import TableEncoder
+from echelon.data.schema import TableSchema
 from echelon.networks import assembly
 from echelon.networks.assembly import Readers, encode, make_network, read_schema, text_network
 from echelon.networks.spec import NetworkSpec
@@ -30,7 +30,7 @@ SPEC = NetworkSpec(
 
 @pytest.fixture(scope="module")
 def mixed():
-    frame = mixed_table(30)[0].drop(columns="picture")
+    frame = mixed_table(30)[0].drop(columns="photo")
     schema = TableSchema.of(frame, text="review")
     table = schema.read(frame)
     return table, TableEncoder.of(table, schema, scaling="standard")

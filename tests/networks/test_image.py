@@ -1,4 +1,4 @@
-"""Networks for pictures: weights from local files only, and rows that keep to themselves."""
+"""Networks for images: weights from local files only, and rows that keep to themselves."""
 
 import os
 import subprocess

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import echelon
-from echelon.data.kinds.numbers import TableEncoder
+from echelon.data.kinds.tabular import TableEncoder
 from echelon.networks.conversion import OrdinalModel
 from echelon.networks.network import OrdinalNetwork
 from echelon.networks.table import make_backbone

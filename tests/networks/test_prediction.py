@@ -8,7 +8,7 @@ from torch import nn
 import echelon
 from echelon.data.inputs import Inputs
 from echelon.data.kinds.image import ImageSettings
-from echelon.data.kinds.numbers import TableEncoder
+from echelon.data.kinds.tabular import TableEncoder
 from echelon.data.kinds.text import TokenLists
 from echelon.networks import prediction
 from echelon.networks.joined import JoinedBackbone

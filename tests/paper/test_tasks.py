@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from echelon.paper.tasks import fireman_task, generated_task
+from echelon.paper.tasks import digits_task, fireman_task, generated_discs, generated_task
 from tests.paper.partitions import COLUMNS, frame_of, write_partition
 
 
@@ -75,3 +75,9 @@ def test_generated_fireman_has_the_sizes_of_the_paper_and_a_floor() -> None:
         30_922, 1_628, 8_138,
     )  # fmt: skip
     assert found.floor.shape == (8_138, 16)
+
+
+@pytest.mark.parametrize("make", [digits_task, generated_discs])
+def test_images_stand_in_a_column_of_the_name_of_their_kind(make) -> None:
+    found = make()
+    assert list(found.features) == list(found.test_features) == [found.image] == ["image"]

@@ -311,3 +311,25 @@ def test_the_number_of_the_format_is_no_part_of_a_runs_name(tmp_path: Path) -> N
     write_run(tmp_path / "run", RUN)
     assert "format" not in read_run(tmp_path / "run").config.document()
     assert read_run(tmp_path / "run").config.name == CONFIG.name
+
+
+def test_a_network_and_another_model_stand_in_one_comparison() -> None:
+    network = RunConfig("corn", "wine.csv", seed=0, parameters={"method": "corn", "recipe": "x"})
+    own = RunConfig(
+        "corn/tabm", "wine.csv", seed=0,
+        parameters={"method": "corn", "recipe": "x", "backbone": "tabm"},
+    )  # fmt: skip
+    trees = RunConfig("boosting", "wine.csv", seed=0, parameters={"model": "boosting"})
+    assert mixture([network, own, trees]) is None
+    other = RunConfig("ce", "wine.csv", seed=0, parameters={"method": "ce", "recipe": "y"})
+    assert "parameters.recipe = 'x' and 'y'" in mixture([network, trees, other])
+
+
+def test_the_steps_of_a_history_are_epochs_or_rounds(tmp_path) -> None:
+    rounds = [{"round": 1, "ranked_probability_score": 0.5}]
+    config = RunConfig("boosting", "wine.csv")
+    run = Run(config, rounds, {"mae": 0.0}, {"truth": np.array([0])}, {"trees": 1})
+    write_run(tmp_path / "run", run)
+    found = read_run(tmp_path / "run")
+    assert found.history == rounds
+    assert found.environment["date"].endswith("+00:00")

@@ -85,10 +85,11 @@ def test_intervals_are_nearly_as_narrow_as_can_be(large, coverage) -> None:
     assert widths["model"] <= 1.05 * widths["true"]
 
 
+@pytest.mark.parametrize("score", conformal.SCORES)
 @pytest.mark.parametrize("coverage", COVERAGES)
-def test_coverage_holds_where_inputs_are_discrete(coverage) -> None:
+def test_coverage_holds_where_inputs_are_discrete(coverage, score) -> None:
     model, table = discrete_model()
-    shares = [coverage_of_draw(model, table, coverage, seed) for seed in range(500)]
+    shares = [coverage_of_draw(model, table, coverage, seed, score) for seed in range(500)]
     error = np.std(shares, ddof=1) / len(shares) ** 0.5
-    print(f"{coverage}: {np.mean(shares):.4f}, standard error {error:.4f}")
+    print(f"{score} {coverage}: {np.mean(shares):.4f}, standard error {error:.4f}")
     assert np.mean(shares) > coverage - 2 * error

@@ -37,11 +37,11 @@ def test_coursera_with_the_lstm(real_data: Path) -> None:
 
 
 def test_digits_with_the_small_resnet() -> None:
-    pictures, ranks = load_digits()
+    images, ranks = load_digits()
     test = np.random.default_rng(0).random(len(ranks)) < 0.25
     model = OrdinalClassifier(backbone="resnet", random_state=0, device="cpu")
-    model.fit(pictures[~test], ranks[~test])
-    assert metrics.mae(ranks[test], model.predict(pictures[test])) < 0.10
+    model.fit(images[~test], ranks[~test])
+    assert metrics.mae(ranks[test], model.predict(images[test])) < 0.10
 
 
 def test_discs_are_near_their_floor() -> None:
@@ -70,9 +70,9 @@ from echelon import OrdinalClassifier
 from echelon.data import make_discs, make_reviews
 import pandas as pd
 texts, discs = make_reviews(129, num_classes=3), make_discs(129, num_classes=3)
-frame = pd.DataFrame({"text": texts.texts, "picture": list(discs.images), "x": texts.scores})
+frame = pd.DataFrame({"text": texts.texts, "photo": list(discs.images), "x": texts.scores})
 model = OrdinalClassifier(
-    text="text", image="picture", backbone={"image": "timm:vit_tiny_patch16_224"},
+    text="text", image="photo", backbone={"image": "timm:vit_tiny_patch16_224"},
     settings={"max_epochs": 1, "batch_size": 32}, validation_fraction=0, random_state=3,
     device="cpu", inputs={"image": {"size": 32}},
     backbone_options={"text": {"dropout": 0.0, "word_dropout": 0.0, "hidden": 8},

@@ -234,6 +234,7 @@ def test_the_thresholds_of_a_head_are_free_of_decay_unless_asked() -> None:
     for is_decayed in (False, True):
         model = OrdinalClassifier(
             "coral",
+            "mlp",
             settings={
                 "max_epochs": 60,
                 "weight_decay": 0.5,
@@ -266,5 +267,7 @@ def test_a_method_that_couples_rows_is_refused_several_processes_before_the_firs
     spec = make_spec("default", "cnnpor", "mlp", ("table",), {})
     settings = make_settings("default", spec, 12, {})
     fabric = SimpleNamespace(world_size=2)
-    with pytest.raises(ValueError, match="across 2 processes would be missed; train on one"):
+    with pytest.raises(
+        ValueError, match="processes would be missed, and there are 2; train on one"
+    ):
         train(network, rows, None, settings, seed=0, fabric=fabric)

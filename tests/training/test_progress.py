@@ -4,7 +4,7 @@ import pytest
 
 from echelon import OrdinalClassifier
 from echelon.data import make_friedman
-from echelon.training.progress import epoch_bar, fit_bar, run_bar
+from echelon.training.progress import epoch_bar, fit_bar, run_bar, work_bar
 
 QUICK = {"settings": {"max_epochs": 3}, "random_state": 0, "device": "cpu"}
 
@@ -19,7 +19,9 @@ def test_progress_goes_to_standard_error(data, capsys) -> None:
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "600 rows, 10 features: about" in shown.err
-    assert "validation_ranked_probability_score" in shown.err
+    assert "val RPS 0." in shown.err
+    assert "(best 0." in shown.err
+    assert max(map(len, shown.err.splitlines())) <= 80
     OrdinalClassifier(**QUICK).fit(data.features, data.ranks)
     assert capsys.readouterr().err == ""
 
@@ -41,7 +43,7 @@ def test_titles_are_text_and_no_markup(capsys) -> None:
     shown = capsys.readouterr().err
     assert "[red]fit[/red]" in shown
     assert "2/2" in shown
-    assert "loss 0.2500" in shown
+    assert "loss 0.250" in shown
 
 
 def test_a_file_keeps_no_bar_over_runs(capsys) -> None:
@@ -58,4 +60,25 @@ def test_several_fits_count_down(capsys, monkeypatch) -> None:
         report(1, "boosting, fold 2", 75.4)
     shown = capsys.readouterr().err
     assert "boosting, fold 2" in shown
-    assert "0:01:15 left" in shown
+    assert "1:15 left" in shown
+
+
+def test_a_line_fits_80_columns_with_its_time_left_and_the_best_so_far(capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    scores = (0.5, 0.25, 0.375)
+    with epoch_bar("refit", 1000, shown=True) as report:
+        for epoch, score in enumerate(scores, start=1):
+            report({"epoch": epoch, "loss": 12.345, "validation_quadratic_weighted_kappa": score})
+    (line,) = capsys.readouterr().err.splitlines()
+    assert len(line) <= 80
+    assert "3/1000" in line
+    assert line.endswith("loss 12.345  val QWK 0.375 (best 0.500)")  # of a kappa more is better
+
+
+def test_a_bar_of_work_takes_what_is_done_and_is_silent_where_nobody_looks(capsys) -> None:
+    with work_bar("explaining", 10, shown=False) as report:
+        assert report is None
+    with work_bar("explaining", 10, shown=True) as report:
+        for _ in range(3):
+            report(4, "importance")  # more than was planned is fine
+    assert capsys.readouterr() == ("", "")

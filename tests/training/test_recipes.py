@@ -28,6 +28,27 @@ def test_who_couples_rows_says_so() -> None:
     assert ENSEMBLES == ["tabm"]
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"num_rows": 5000}, "tabm"),
+        ({"num_rows": 5001}, "mlp"),
+        ({}, "mlp"),
+        ({"num_rows": 100, "recipe": "paper"}, "paper"),
+        ({"num_rows": 100, "backbone": "mlp"}, "mlp"),
+        ({"num_rows": 100, "overrides": {"backbone_options": {"hidden": (8,)}}}, "mlp"),
+        *(({"num_rows": 100, "method": method}, "mlp") for method in COUPLING),
+    ],
+)
+def test_few_rows_are_learnt_by_an_ensemble_where_nobody_said_otherwise(given, expected) -> None:
+    asked = {"recipe": "default", "method": "corn", "backbone": None, "overrides": {}} | given
+    spec = make_spec(
+        asked["recipe"], asked["method"], asked["backbone"], ("table",), asked["overrides"],
+        asked.get("num_rows"),
+    )  # fmt: skip
+    assert spec.backbones == {"table": expected}
+
+
 def test_every_setting_says_what_it_is() -> None:
     text = Settings.__doc__
     assert [field.name for field in fields(Settings) if f"    {field.name} : " not in text] == []

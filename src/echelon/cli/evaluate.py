@@ -1,8 +1,9 @@
 """The command ``evaluate``: predictions of a model beside the truth."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,6 +20,7 @@ from echelon.cli.options import (
     Sep,
 )
 from echelon.cli.reading import DataDescription, read_decision, require_images, require_known
+from echelon.cli.showing import say, score_sentence, score_table
 from echelon.cli.writing import require_run_folder
 
 
@@ -48,11 +50,8 @@ def evaluate(
     """
     if out is not None:
         require_run_folder(out)
-    import numpy as np
-
-    from echelon.evaluation import metrics
     from echelon.models.loading import load
-    from echelon.runs import Run, RunConfig, row_cells, write_run
+    from echelon.runs import write_run
 
     fitted = load(model)
     described = DataDescription(
@@ -63,48 +62,83 @@ def evaluate(
     frame, skipped = described.readable(described.with_located_images(described.cells()))
     if not len(frame):
         raise ValueError(f"none of the {skipped:,} images can be read")
-    labels = fitted.labels_.read_cells(frame[target]).set_axis(frame.index)
+    frame, labels, unlabelled = labelled_rows(fitted, described, frame)
+    left_out = {"skipped": skipped, "unlabelled": unlabelled}
+    run = evaluated_run(fitted, model, described, frame, labels, left_out, decision)
+    scores = run.metrics
+    if out is not None:
+        write_run(out, run)
+    if as_json:
+        print(json.dumps({"rows": len(frame), **left_out, "metrics": scores}))
+        return
+    from echelon.evaluation import metrics
+
+    note = f", {skipped:,} left out: their images cannot be read" if skipped else ""
+    if unlabelled:
+        note += f", {unlabelled:,} left out: they have no label"
+    say(f"{len(frame):,} rows{note}")
+    constant = metrics.constant_scores(run.predictions["truth"], len(fitted.classes_))
+    say(score_sentence(scores, constant))
+    print()
+    print(score_table(scores, constant))
+    if out is not None:
+        print()
+        print(f"`echelon report {out}` makes a page of this")
+
+
+def labelled_rows(fitted: Any, described: DataDescription, frame: Any) -> tuple[Any, Any, int]:
+    """The rows that have a label, their labels as the model has them, and how many have none."""
+    labels = fitted.labels_.read_cells(frame[described.target]).set_axis(frame.index)
     frame, labels, unlabelled = described.with_labels(frame, labels)
     known = fitted.classes_.tolist()
-    require_known(
-        labels, known, f"the column {target!r} of {described.name}", "the classes of the model"
-    )
+    where = f"the column {described.target!r} of {described.name}"
+    require_known(labels, known, where, "the classes of the model")
+    return frame, labels, unlabelled
+
+
+def evaluated_run(
+    fitted: Any,
+    model: Path,
+    described: DataDescription,
+    frame: Any,
+    labels: Any,
+    left_out: Mapping[str, int],
+    decision: str | None,
+) -> Any:
+    """The run that says how a model predicts labelled rows of a table, with its scores.
+
+    `left_out` has the reasons why rows of the table are not among them, and how many they are.
+    """
+    import numpy as np
+
+    from echelon.evaluation import metrics
+    from echelon.runs import Run, RunConfig, column_cells, row_cells
+
+    target = described.target
     truth = fitted.labels_.to_ranks(labels)
     curve = fitted.curve(frame.drop(columns=[target]))
     predicted = curve.label(fitted.decision_rule(read_decision(decision))).cpu().numpy()
     probabilities = curve.probabilities.double().cpu().numpy()
+    config = RunConfig(
+        command="evaluate",
+        method=getattr(fitted, "method", fitted.kind),  # as `compare` names it
+        data=described.name,
+        classes=fitted.classes_.tolist(),
+        rows={"test": len(frame), **{why: count for why, count in left_out.items() if count}},
+        details={"model": str(model), "target": target, "decision": decision},
+    )
+    arrays = {
+        "row": frame.index.to_numpy(dtype=np.int64),
+        "truth": truth,
+        "prediction": predicted,
+        "probabilities": probabilities.astype(np.float32),
+        "crossings": curve.crossings().cpu().numpy(),
+    }
+    arrays |= row_cells(frame, fitted.text_column, fitted.image_column)
+    apart = (fitted.text_column, fitted.image_column)
+    arrays |= column_cells(frame.drop(columns=[target]), arrays, apart)
+    # The page draws intervals of probabilities; of other scores it shows those of test rows.
+    if fitted.conformal_ is not None and fitted.conformal_score_ == "probability":
+        arrays["conformal_scores"] = fitted.conformal_.scores
     scores = metrics.all_scores(truth, predicted, probabilities)
-    if out is not None:
-        config = RunConfig(
-            command="evaluate",
-            method=getattr(fitted, "method", fitted.kind),  # as `compare` names it
-            data=described.name,
-            classes=fitted.classes_.tolist(),
-            rows={
-                "test": len(frame),
-                **({"skipped": skipped} if skipped else {}),
-                **({"unlabelled": unlabelled} if unlabelled else {}),
-            },
-            details={"model": str(model), "target": target, "decision": decision},
-        )
-        arrays = {
-            "row": frame.index.to_numpy(dtype=np.int64),
-            "truth": truth,
-            "prediction": predicted,
-            "probabilities": probabilities.astype(np.float32),
-            "crossings": curve.crossings().cpu().numpy(),
-        }
-        arrays |= row_cells(frame, fitted.text_column, fitted.image_column)
-        if fitted.conformal_ is not None:
-            arrays["conformal_scores"] = fitted.conformal_.scores
-        write_run(out, Run(config, fitted.history_, scores, arrays, outcome=fitted.outcome()))
-    if as_json:
-        counts = {"rows": len(frame), "skipped": skipped, "unlabelled": unlabelled}
-        print(json.dumps({**counts, "metrics": scores}))
-        return
-    unread_note = f", {skipped:,} left out: their images cannot be read" if skipped else ""
-    if unlabelled:
-        unread_note += f", {unlabelled:,} left out: they have no label"
-    print(f"{len(frame):,} rows{unread_note}")
-    for name, value in scores.items():
-        print(f"{name:<28}{value:8.4f}")
+    return Run(config, fitted.history_, scores, arrays, outcome=fitted.outcome())

@@ -41,6 +41,7 @@ from echelon.cli.reading import (
     read_classes,
     read_decision,
     split_names,
+    split_pairs,
 )
 from echelon.cli.showing import show_summary
 from echelon.cli.writing import refuse_inputs, require_model_file, save_model
@@ -86,6 +87,36 @@ def fit(
             "options after colons, as in margin:penalty=logistic.",
         ),
     ] = None,
+    formula: Annotated[
+        str | None,
+        typer.Option(
+            help="The terms of the model cumulative_link, as in 'quality ~ alcohol + C(kind)'. "
+            "This needs the extra formula."
+        ),
+    ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            help="What the categories of columns are compared with by the model cumulative_link, "
+            "as in sex=m,kind=red."
+        ),
+    ] = None,
+    nonproportional: Annotated[
+        str | None,
+        typer.Option(
+            help="The columns with a coefficient for each threshold in the model cumulative_link "
+            "(partial proportional odds), with commas between them."
+        ),
+    ] = None,
+    summary: Annotated[
+        bool,
+        typer.Option(
+            "--summary",
+            help="Print the statistics of the model cumulative_link: coefficients with errors and "
+            "intervals, tests of proportional odds, marginal effects. With --group errors are "
+            "clustered.",
+        ),
+    ] = False,
     backbone: Backbone = None,
     frozen: Frozen = False,
     text: TextColumn = None,
@@ -107,13 +138,21 @@ def fit(
         str | None,
         typer.Option(
             help="How to mend the probabilities on a tenth of the rows, which are kept for that: "
-            "temperature or isotonic."
+            "temperature or isotonic. What mends them is kept only where it helps on rows that it "
+            "was not fitted on."
         ),
     ] = None,
     conformal: Annotated[
         float | None,
         typer.Option(help="The share of the rows to keep for prediction intervals, such as 0.15."),
     ] = None,
+    conformal_score: Annotated[
+        str,
+        typer.Option(
+            help="What prediction intervals are made of: probability, rps (the ranked probability "
+            "score) or window (the mass of windows that grow from the mode)."
+        ),
+    ] = "probability",
     max_epochs: MaxEpochs = None,
     seed: Annotated[int, typer.Option(help="The seed of everything that is random.")] = 0,
     resume: Annotated[
@@ -136,17 +175,21 @@ def fit(
 
     Example: echelon fit wine.csv --target quality --model cumulative_link --out wine.echelon
 
+    Example: echelon fit pain.csv --target pain --model cumulative_link --summary --out pain.echelon
+
     Example: echelon fit reviews.csv --target Rating --text Review --backbone lstm --out m.echelon
     """
     require_model_file(out, *data, image_folder, decision)
     share_devices(devices)
     from echelon.evaluation.calibration import require_kind
+    from echelon.evaluation.conformal import require_score
     from echelon.training.devices import check_device
 
     if device is not None:
         check_device(device)
     if calibrate is not None:
         require_kind(calibrate)
+    require_score(conformal_score)
     described = DataDescription(
         data, target, read_classes(classes), split_names(drop), weight, group, text, image,
         image_folder, on_broken, sep, decimal, encoding, missing_target, keep_ids,
@@ -167,6 +210,10 @@ def fit(
             "--backbone": ("backbone", backbone),
             "--frozen": ("backbone_options", backbone_options(backbone, frozen)),
             **{f"--{kind}": (kind, name) for kind, name in described.columns_by_kind.items()},
+            "--formula": ("formula", _require_target(formula, target)),
+            "--reference": ("reference", split_pairs(reference, "--reference")),
+            "--nonproportional": ("nonproportional", split_names(nonproportional) or None),
+            "--summary": ("tests", summary or None),
             "--recipe": ("recipe", recipe),
             "--decision": ("decision", read_decision(decision)),
             "--class-weight": ("class_weight", class_weight),
@@ -192,9 +239,14 @@ def fit(
     held = {name: rows.select(mask) for name, mask in zip(shares, masks, strict=True)}
     for name, some in held.items():
         if name == "calibrate":
-            fitted.calibrate(some.features, some.labels, kind=calibrate, sample_weight=some.weights)
+            fitted.calibrate(
+                some.features, some.labels, kind=calibrate, sample_weight=some.weights,
+                keep="better",
+            )  # fmt: skip
         else:
-            fitted.conformalize(some.features, some.labels, sample_weight=some.weights)
+            fitted.conformalize(
+                some.features, some.labels, score=conformal_score, sample_weight=some.weights
+            )
     fitted.about_ = {"data": described.name, "target": target}
     if is_first_process():
         save_model(fitted, out, checkpoints if checkpoints.is_dir() else None)
@@ -215,10 +267,31 @@ def fit(
             "history": fitted.history_,
             "held_out": {name: len(some) for name, some in held.items()},
             "calibration": fitted.calibration_summary_,
+            "is_calibrated": fitted.calibration_ is not None,
             "kappa": None if fitted.kappa_ is None else fitted.kappa_._asdict(),
+            **({"summary": fitted.summary().document()} if summary else {}),
         },
         as_json,
     )
+    if summary and not as_json:
+        print(f"\n{fitted.summary().text()}")
+
+
+def _require_target(formula: str | None, target: str) -> str | None:
+    """The formula, whose target, if it has one, must be the one that was named."""
+    if formula is None:
+        return None
+    from echelon.models.formula import read_formula
+
+    left = formula.partition("~")[0].strip().strip("`") if "~" in formula else ""
+    if left and left != target:
+        raise ValueError(
+            f"--formula is about {left!r} and --target is {target!r}; name the same column, or "
+            f"write the formula without a target, as in '~ age + C(sex)'"
+        )
+    # what it stands for is not known yet; what cannot be read is said before the data are
+    read_formula(formula, columns=("any",))
+    return formula
 
 
 def _split_method(spec: str | None) -> tuple[str | None, dict[str, Any] | None]:
@@ -285,15 +358,34 @@ def _show(summary: Mapping[str, Any], as_json: bool) -> None:
     if summary["skipped"]:
         print(f"  {summary['skipped']:,} rows left out, as their images cannot be read")
     if summary["calibration"] is not None:
-        before, after = (summary["calibration"][when] for when in ("before", "after"))
-        for name, value in before.items():
-            print(f"  {name} before calibration {value:.4f}, after {after[name]:.4f}")
+        for line in _calibration_lines(summary["calibration"], summary["is_calibrated"]):
+            print(f"  {line}")
     if summary["kappa"] is not None:
         print(
             "  kappa {kappa:.3f} on unseen rows, {low:.3f} to {high:.3f}".format(**summary["kappa"])
         )
     if "conformal" in summary["held_out"]:
         print(f"  {summary['held_out']['conformal']:,} rows kept for prediction intervals")
+
+
+def _calibration_lines(scores: Mapping[str, Mapping[str, float]], is_kept: bool) -> list[str]:
+    """What a trial of calibration found, and whether its map was kept."""
+    words = {
+        "calibration_error": "calibration error",
+        "ranked_probability_score": "RPS",
+        "log_score": "log score",
+    }
+    verdict = (
+        "calibrated: on rows of its own, the map helps (less is better)"
+        if is_kept
+        else "not calibrated: on rows of its own, the map does not help clearly, so it is\n"
+        "  left out (less is better)"
+    )
+    changes = [
+        f"  {words[name]:<18} {value:.4f} without the map, {scores['after'][name]:.4f} with it"
+        for name, value in scores["before"].items()
+    ]
+    return [verdict, *changes]
 
 
 def _remove_checkpoints(folder: Path) -> None:

@@ -33,6 +33,7 @@ def info(model: Model, as_json: AsJson = False) -> None:
         "is_calibrated": fitted.calibration_ is not None,
         "calibration": fitted.calibration_summary_,
         "interval_rows": 0 if kept is None else len(kept.ranks),
+        "interval_score": None if kept is None else fitted.conformal_score_,
         "echelon": read_bundle(model, KEY).document["echelon"],
         "data": fitted.about_.get("data"),
         "target": fitted.about_.get("target"),

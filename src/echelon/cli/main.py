@@ -19,6 +19,7 @@ import typer
 from echelon.cli.check import check
 from echelon.cli.compare import compare
 from echelon.cli.evaluate import evaluate
+from echelon.cli.explain import explain
 from echelon.cli.export import export
 from echelon.cli.fit import fit
 from echelon.cli.grid import grid
@@ -40,7 +41,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 for _command in (
-    check, fit, predict, evaluate, export, info, methods, compare, grid, report, reproduce,
+    check, fit, predict, evaluate, explain, export, info, methods, compare, grid, report,
+    reproduce,
 ):  # fmt: skip
     app.command()(_command)
 

@@ -9,7 +9,7 @@ from echelon.models.table import MODELS
 
 
 def methods(as_json: AsJson = False) -> None:
-    """List the methods with their options, and the models.
+    """List the methods with their options and what they promise, and the models.
 
     A method trains a network, `echelon fit --method NAME`. A model is fitted by `echelon fit
     --model NAME`. `echelon compare --methods` takes the names of both.
@@ -20,9 +20,12 @@ def methods(as_json: AsJson = False) -> None:
 
     if as_json:
         rows: list[dict[str, Any]] = [
-            {"kind": "method", "name": row.name, "summary": row.summary, "options": row.options}
+            {
+                "kind": "method", "name": row.name, "summary": row.summary, "options": row.options,
+                "promises": row.promises, "cost": row.cost, "cite": row.cite,
+            }
             for row in METHODS.values()
-        ]
+        ]  # fmt: skip
         rows += [
             {
                 "kind": "model", "name": model.name, "summary": model.summary,
@@ -34,6 +37,10 @@ def methods(as_json: AsJson = False) -> None:
         return
     print("Methods, which train a network (--method):")
     _print_rows((row.name, row.summary + _in_brackets(row.options)) for row in METHODS.values())
+    print("What they promise, what a loss costs on N rows of K ranks, and whom to cite:")
+    for row in METHODS.values():
+        held = ", ".join(name for name, holds in row.promises.items() if holds)
+        print(f"  {row.name:<22}{held}; {row.cost}; {row.cite}")
     print("Models (--model):")
     _print_rows((row.name, row.summary) for row in MODELS.values())
 

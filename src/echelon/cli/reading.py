@@ -339,7 +339,7 @@ class LabelledRows:
     def __len__(self) -> int:
         return len(self.features)
 
-    @property
+    @cached_property
     def classes(self) -> list[Any]:
         """The labels that there are, the lowest first."""
         from echelon.data.labels import Labels
@@ -365,13 +365,15 @@ class LabelledRows:
 
         from echelon.data.columns import gathered_remarks
         from echelon.data.labels import Labels
+        from echelon.data.schema import TableSchema
         from echelon.data.splits import hold_out
-        from echelon.data.tables import TableSchema
 
         if any(not 0 < share < 1 for share in shares) or sum(shares) >= 1:
             raise ValueError(
                 f"held-out shares must lie between 0 and 1 and leave rows; got {list(shares)}"
             )
+        if not shares:  # the fit reads the rows, and need not find them read already
+            return [np.ones(len(self), dtype=bool)]
         ranks = Labels.of(self.labels, self.classes).to_ranks(self.labels)
         with gathered_remarks():  # the fit says them
             table = TableSchema.of(self.features, text=text, image=image).read(self.features)
@@ -472,6 +474,23 @@ def read_classes(text: str | None) -> list[str]:
     if len(classes) < 2:
         raise ValueError(f"{path} names {len(classes)} classes, and at least 2 are needed")
     return classes
+
+
+def split_pairs(text: str | None, option: str) -> dict[str, str] | None:
+    """Names with their values, with commas between them.
+
+    Examples
+    --------
+    >>> split_pairs("sex=m, kind=red", "--reference")
+    {'sex': 'm', 'kind': 'red'}
+    """
+    if text is None:
+        return None
+    pairs = [part.partition("=") for part in split_names(text)]
+    wrong = [name for name, mark, value in pairs if not (name.strip() and mark and value.strip())]
+    if wrong or not pairs:
+        raise ValueError(f"{option} must be pairs such as sex=m,kind=red; got {text!r}")
+    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def plain(values: list[Any]) -> str:

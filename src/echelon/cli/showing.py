@@ -1,10 +1,49 @@
-"""What commands print of runs and of tables."""
+"""What commands print of runs, scores and tables, in lines that fit a terminal of 80 columns."""
 
 import json
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+WIDTH = 80
+
+
+def say(text: str) -> None:
+    """Print a sentence in lines that fit; a word that is longer, as a path, stays whole."""
+    print(textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False))
+
+
+def score_sentence(scores: Mapping[str, float], constant: Mapping[str, float]) -> str:
+    """How good predictions are, beside a constant, for who has no time for a table.
+
+    Examples
+    --------
+    >>> own = {"mae": 0.3, "accuracy": 0.75, "accuracy_within": 0.98}
+    >>> score_sentence(own, {"mae": 1.2})
+    'The model is right in 75 % of the rows and at most one class off in 98 %. It misses by 0.300
+    classes on average; always predicting the middle class misses by 1.200.'
+    """
+    return (
+        f"The model is right in {100 * scores['accuracy']:.0f} % of the rows and at most one class "
+        f"off in {100 * scores['accuracy_within']:.0f} %. It misses by {scores['mae']:.3f} classes "
+        f"on average; always predicting the middle class misses by {constant['mae']:.3f}."
+    )
+
+
+def score_table(scores: Mapping[str, float], constant: Mapping[str, float]) -> str:
+    """Every metric with its name, its direction, and what a constant has of it."""
+    from echelon.evaluation.metrics import METRICS
+
+    lines = [f"{'':<26}{'model':>9}{'constant':>10}"]
+    for name, row in METRICS.items():
+        beside = constant[name]
+        shown = "-" if beside != beside else f"{beside:.4f}"
+        lines.append(f"{name:<26}{scores[name]:>9.4f}{shown:>10}  {row.direction}")
+    lines.append(
+        "constant: the shares of the classes in these rows, and the middle class, for each"
+    )
+    return "\n".join(lines)
 
 
 def show_comparison(runs: Sequence[Any], out: Path, as_json: bool) -> None:
@@ -17,15 +56,15 @@ def show_comparison(runs: Sequence[Any], out: Path, as_json: bool) -> None:
         return
     config = found.main_run.config
     counts = ", ".join(f"{number:,} {subset}" for subset, number in config.rows.items())
-    print(f"{config.data}: {counts} rows")
+    say(f"{config.data}: {counts} rows")
     print(found.text())
     for sentence in found.sentences():
-        print(sentence)
+        say(sentence)
+    say(found.lead())
     print(f"`echelon report {out}` makes a page of this")
 
 
 _SHORT_CHECK_ROWS = 20_000
-_WIDTH = 80
 _FINDINGS = 4
 
 
@@ -50,7 +89,7 @@ def show_summary(described: Any) -> None:
 
 def show_lines(text: str, indent: str = "  ") -> None:
     """Print a sentence in lines that fit a terminal."""
-    print(textwrap.fill(text, _WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  "))
+    print(textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  "))
 
 
 def show_check(check: Any, name: str) -> None:
@@ -65,7 +104,7 @@ def show_check(check: Any, name: str) -> None:
         print(
             textwrap.fill(
                 f"{column.holds}{missing}{use}",
-                _WIDTH,
+                WIDTH,
                 initial_indent=first,
                 subsequent_indent=" " * len(first),
             )

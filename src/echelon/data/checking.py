@@ -17,10 +17,10 @@ from echelon.data.columns import (
     Remarks,
     decide_column,
     gathered_remarks,
-    names_of,
     numbers_of,
 )
 from echelon.data.identifiers import identifier_reason
+from echelon.data.kinds.categories import CATEGORY, names_of
 from echelon.data.labels import Labels, typed_labels
 from echelon.data.matching import fold, variants
 from echelon.data.numerals import IN_WORDS, decimal_sign
@@ -149,7 +149,7 @@ def check_table(
 
 def _values(cells: "pd.Series[Any]", decided: Column) -> NDArray[Any]:
     """The cells of a column as numbers, or as names of categories."""
-    if decided.kind == "category":
+    if decided.kind == CATEGORY:
         return names_of(cells)
     try:
         return numbers_of(cells, decided, Remarks())
@@ -171,7 +171,7 @@ def _check_column(decided: Column, values: NDArray[Any], reason: str | None) -> 
     present = values[~pd.isna(values)]
     different = len(pd.unique(present))
     missing = 1 - len(present) / max(len(values), 1)
-    if decided.kind == "category":
+    if decided.kind == CATEGORY:
         counts = pd.Series(present, dtype=object).value_counts()
         holds = f"{different:,} different: {', '.join(map(_short, counts.index[:3]))}"
     elif len(present) and decided.kind == "date":

@@ -1,16 +1,16 @@
-"""Columns: what kind each is, and from their cells to arrays.
+"""Columns: what kind each is, by what its kinds say of its cells.
 
-Numbers, dates and categories are told apart by what most cells of a column are, by the rules in
-:mod:`echelon.data.cells`. Texts and images are never guessed: a column of strings is a category
-until its owner says otherwise, as only the owner knows whether "red" is a value or a sentence.
+Numbers, dates and categories are told apart by what most cells of a column are; what a cell is to
+each of them stands in the file of that kind (:mod:`echelon.data.cells` lists the rules). Texts and
+images are never guessed: a column of strings is a category until its owner says otherwise, as only
+the owner knows whether "red" is a value or a sentence.
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,27 +18,33 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from echelon.data.cells import (
-    MICROSECONDS_A_DAY,
     ODD_BLANKS,
-    days_of,
-    is_code,
-    name_of,
-    number_of,
-    numbers_of_texts,
-    refuse_types,
+    all_texts,
+    cells_of,
+    has_objects,
+    refuse_dtype,
 )
 from echelon.data.kinds.base import KINDS as ROW_KINDS
-from echelon.data.numerals import YEAR_FIRST, decide_writing, decimal_sign, read_written
+from echelon.data.kinds.base import MeasuredKind
+from echelon.data.kinds.categories import (
+    CATEGORY,
+    MAX_CATEGORIES,
+    count_names,
+    declared_categories,
+    is_code,
+)
+from echelon.data.kinds.dates import DATES
+from echelon.data.kinds.numbers import NUMBERS, refuse_infinities
+from echelon.data.numerals import decimal_sign
 
 Kind = str  # of a column
 
 KINDS: tuple[Kind, ...] = tuple(kind for row in ROW_KINDS.values() for kind in row.columns)
-MAX_CATEGORIES = 64  # of one column; rarer ones share the code of the unknown
-UNKNOWN = 0  # code of a category that is missing, rare, or was never seen
+# In the order in which they are tried; what is none of them is a category.
+MEASURED: Mapping[Kind, MeasuredKind] = {kind.name: kind for kind in (NUMBERS, DATES)}
 
 _MOST = 0.9  # of the cells that are not missing, which decide what a column is
 _EXAMPLES = 3
-_READERS: dict[str, Callable[[Any], float | None]] = {"number": number_of, "date": days_of}
 
 
 @dataclass(frozen=True)
@@ -107,16 +113,16 @@ class Remarks:
     def sentence(self) -> str:
         """All of it."""
         said = [
-            f"column {name!r} holds {kind}s, and {one.count:,} of its cells "
-            f"{'holds' if one.count == 1 else 'hold'} something else, such as "
-            f"{', '.join(one.examples)}: {'this counts' if one.count == 1 else 'these count'} as "
-            f"missing"
-            for (name, kind), one in self.unread.items()
+            f"column {name!r} holds {kind}s, and {remark.count:,} of its cells "
+            f"{'holds' if remark.count == 1 else 'hold'} something else, such as "
+            f"{', '.join(remark.examples)}: "
+            f"{'this counts' if remark.count == 1 else 'these count'} as missing"
+            for (name, kind), remark in self.unread.items()
         ]
         said += [
-            f"column {name!r} holds codes with leading zeros, {one.count:,} of them, such as "
-            f"{', '.join(one.examples)}, so that all its cells are categories"
-            for name, one in self.codes.items()
+            f"column {name!r} holds codes with leading zeros, {remark.count:,} of them, such as "
+            f"{', '.join(remark.examples)}, so that all its cells are categories"
+            for name, remark in self.codes.items()
         ]
         said += [f"column {name!r} is left out: it {why}" for name, why in self.left_out.items()]
         return "; ".join(said)
@@ -159,47 +165,37 @@ def decide_column(
     `decimal` is the decimal sign of the table, which settles what could be read in two ways.
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
-        occurring = column.cat.remove_unused_categories().cat.categories
-        named = dict.fromkeys(map(name_of, occurring))
-        known = tuple(one for one in named if one is not None)
-        return Column(name, "category", known[:MAX_CATEGORIES])
+        return Column(name, CATEGORY, declared_categories(column))
     kind = _kind_of_dtype(column.dtype, name)
     if kind is not None:
-        return Column(name, kind, writing=YEAR_FIRST if kind == "date" else "")
-    cells = _cells(column)
+        return Column(name, kind, writing=MEASURED[kind].typed_writing)
+    cells = cells_of(column)
     counts = np.ones(len(cells), dtype=np.int64)
-    if _all_texts(cells):
+    if all_texts(cells):
         places, cells = pd.factorize(cells)
         counts = np.bincount(places, minlength=len(cells))
     codes = np.array([is_code(cell) for cell in cells], dtype=bool)
-    candidates: tuple[Kind, ...] = () if codes.any() else ("number", "date")
-    for kind in candidates:
-        writing, values = decide_writing(
-            cells, counts, kind, decimal, partial(_read_all, cells, kind), _READERS[kind]
-        )
+    for measured in () if codes.any() else MEASURED.values():
+        writing, values = measured.decide_writing(cells, counts, decimal)
         wrong = np.array([value is None for value in values], dtype=bool)
         blank = np.array([value is not None and value != value for value in values], dtype=bool)
         if counts[wrong].sum() <= (1 - _MOST) * counts[~blank].sum():
             odd = np.array([isinstance(c, str) and c.strip() in ODD_BLANKS for c in cells], bool)
             rest = wrong | odd
             if rest.any():
-                remarks.unread[name, kind] = Remark.of(cells[rest], int(counts[rest].sum()))
-            return Column(name, kind, writing=writing)
-    names = pd.Series([name_of(cell) for cell in cells], dtype=object)
-    by_frequency = (
-        pd.Series(counts).groupby(names).sum().sort_values(ascending=False, kind="stable")
-    )
+                remark = Remark.of(cells[rest], int(counts[rest].sum()))
+                remarks.unread[name, measured.name] = remark
+            return Column(name, measured.name, writing=writing)
+    by_frequency = count_names(cells, counts)
     if codes.any() and counts[codes].sum() < by_frequency.sum() / 2:
         remarks.codes[name] = Remark.of(cells[codes], int(counts[codes].sum()))
-    return Column(name, "category", tuple(sorted(by_frequency.index[:MAX_CATEGORIES])))
+    return Column(name, CATEGORY, tuple(sorted(by_frequency.index[:MAX_CATEGORIES])))
 
 
-def _read_all(cells: NDArray[Any], kind: Kind, writing: str = "") -> Any:
-    """The value of each cell as a number or a date, None where it is none."""
-    if writing:
-        return read_written(cells, kind, writing, _READERS[kind])
-    quick = numbers_of_texts(cells) if kind == "number" and _all_texts(cells) else None
-    return quick if quick is not None else list(map(_READERS[kind], cells))
+def _kind_of_dtype(dtype: Any, name: str) -> Kind | None:
+    """What all cells of a type are; None for strings and objects, which are looked at singly."""
+    refuse_dtype(dtype, name)
+    return next((kind.name for kind in MEASURED.values() if kind.has_dtype(dtype)), None)
 
 
 def settled(table: pd.DataFrame, *, apart: Sequence[str] = ()) -> pd.DataFrame:
@@ -215,29 +211,21 @@ def settled(table: pd.DataFrame, *, apart: Sequence[str] = ()) -> pd.DataFrame:
     """
     refuse_twins(table)
     remarks = Remarks()
-    found: pd.DataFrame = table.copy(deep=False)
+    typed: pd.DataFrame = table.copy(deep=False)
     decimal = table.attrs.get(DECIMAL) or decimal_sign(table.drop(columns=[*apart]))
     writings = {}
     for name in table:
         column = table[name]
-        if name in apart or not _has_objects(column):
+        if name in apart or not has_objects(column):
             continue
         decided = decide_column(str(name), column, remarks, decimal)
-        if decided.kind in _READERS:
+        if decided.kind in MEASURED:
             writings[str(name)] = decided.writing
             values = _values_of(column, decided, Remarks())
-            found[name] = values if decided.kind == "number" else _moments(values)
+            typed[name] = MEASURED[decided.kind].typed(values)
     remarks.say()
-    found.attrs[WRITINGS] = {**table.attrs.get(WRITINGS, {}), **writings}
-    return found
-
-
-def _moments(days: NDArray[np.float64]) -> NDArray[Any]:
-    missing = np.isnan(days)
-    moments = np.round(np.where(missing, 0, days) * MICROSECONDS_A_DAY).astype(np.int64)
-    found = moments.astype("datetime64[us]")
-    found[missing] = np.datetime64("NaT")
-    return found
+    typed.attrs[WRITINGS] = {**table.attrs.get(WRITINGS, {}), **writings}
+    return typed
 
 
 def refuse_twins(table: pd.DataFrame) -> None:
@@ -245,36 +233,6 @@ def refuse_twins(table: pd.DataFrame) -> None:
     if table.columns.duplicated().any():
         twice = table.columns[table.columns.duplicated()].tolist()
         raise ValueError(f"the table has several columns named {twice[0]!r}; rename them")
-
-
-def _has_objects(column: "pd.Series[Any]") -> bool:
-    """Whether cells have no type in common but that of objects or strings."""
-    return pd.api.types.is_object_dtype(column.dtype) or isinstance(column.dtype, pd.StringDtype)
-
-
-def _kind_of_dtype(dtype: Any, name: str) -> Kind | None:
-    """What all cells of a type are; None for strings and objects, which are looked at singly."""
-    if pd.api.types.is_complex_dtype(dtype):
-        refuse_types({complex}, name)
-    if pd.api.types.is_timedelta64_dtype(dtype):
-        refuse_types({np.timedelta64}, name)
-    if pd.api.types.is_datetime64_any_dtype(dtype):
-        return "date"
-    if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_numeric_dtype(dtype):
-        return "number"
-    return None
-
-
-def _cells(column: "pd.Series[Any]") -> NDArray[Any]:
-    """Cells as objects, (n,), none of a type that has no meaning."""
-    cells = column.to_numpy(dtype=object)
-    if not _all_texts(cells):
-        refuse_types(set(map(type, cells)), str(column.name))
-    return cells
-
-
-def _all_texts(cells: NDArray[Any]) -> bool:
-    return pd.api.types.infer_dtype(cells, skipna=False) == "string"
 
 
 # ---- reading -------------------------------------------------------------------------------------
@@ -288,59 +246,18 @@ def numbers_of(column: "pd.Series[Any]", known: Column, remarks: Remarks) -> NDA
 
 
 def _values_of(column: "pd.Series[Any]", known: Column, remarks: Remarks) -> NDArray[np.float64]:
-    dtype = column.dtype
+    dtype, measured = column.dtype, MEASURED[known.kind]
     if isinstance(dtype, pd.CategoricalDtype):
         column = column.astype(object)
-    elif (kind := _kind_of_dtype(dtype, known.name)) == known.kind:
-        if kind == "date":
-            return _days_of_moments(column)
-        return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    cells = _cells(column)
-    values = _read_all(cells, known.kind, known.writing)
+    elif _kind_of_dtype(dtype, known.name) == known.kind:
+        return measured.read_typed(column)
+    cells = cells_of(column)
+    values = measured.read_cells(cells, known.writing)
     numbers = np.array(values, dtype=np.float64)  # None becomes NaN
     if isinstance(values, list) and None in values:
         wrong = [cell for cell, value in zip(cells, values, strict=True) if value is None]
         remarks.unread[known.name, known.kind] = Remark.of(wrong, len(wrong))
     return numbers
-
-
-def _days_of_moments(column: "pd.Series[Any]") -> NDArray[np.float64]:
-    if getattr(column.dtype, "tz", None) is not None:
-        column = column.dt.tz_convert(None)
-    moments = column.to_numpy().astype("datetime64[us]")
-    days = moments.astype(np.int64).astype(np.float64) / MICROSECONDS_A_DAY
-    days[np.isnat(moments)] = np.nan
-    return days
-
-
-def names_of(column: "pd.Series[Any]") -> NDArray[Any]:
-    """The names of the cells of a column of categories, (n,), None where missing."""
-    if _has_objects(column):
-        cells = _cells(column)
-        if not _all_texts(cells):  # 1, 1.0 and True are equal, and have names of their own
-            return _objects([name_of(cell) for cell in cells])
-        places, distinct = pd.factorize(cells)
-    else:
-        _kind_of_dtype(column.dtype, str(column.name))
-        places, distinct = pd.factorize(column)  # type: ignore[assignment]
-    names = _objects([*(name_of(one) for one in distinct), None])
-    taken: NDArray[Any] = names[places]  # the place of what is missing is -1
-    return taken
-
-
-def _objects(values: list[Any]) -> NDArray[Any]:
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
-    return found
-
-
-def codes_of(column: "pd.Series[Any]", known: Column) -> NDArray[np.int64]:
-    """The cells of a column of categories as codes, (n,)."""
-    # get_indexer gives -1 for missing and unknown, which becomes UNKNOWN
-    places = pd.Index(known.categories, dtype=object).get_indexer(
-        pd.Index(names_of(column), dtype=object)
-    )
-    return np.asarray(places, dtype=np.int64) + 1
 
 
 def as_array(table: Any) -> NDArray[Any]:
@@ -394,24 +311,6 @@ def single_column(table: Any, name: str) -> Any:
         cells[:] = list(table)
         return pd.DataFrame({name: cells})
     return table
-
-
-def array_of_numbers(array: NDArray[Any]) -> NDArray[Any]:
-    """An array of numbers, without a copy where that is possible."""
-    dtype = np.float32 if array.dtype == np.float32 else np.float64
-    numbers = np.ascontiguousarray(array, dtype=dtype)
-    refuse_infinities(numbers, "X")
-    return numbers
-
-
-def refuse_infinities(numbers: NDArray[Any], where: str) -> None:
-    """Raise where a number is infinite."""
-    # one sum is quicker than looking at every number, and is NaN or infinite if any of them is
-    with np.errstate(over="ignore"):
-        if np.isfinite(numbers.sum(dtype=np.float64)):
-            return
-    if np.isinf(numbers).any():
-        raise ValueError(f"{where} contains infinity; replace it by a number or by a missing value")
 
 
 def stack(columns: list[NDArray[Any]], rows: int, dtype: Any) -> NDArray[Any]:

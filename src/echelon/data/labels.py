@@ -15,7 +15,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
-from echelon.data.cells import MISSING_NAMES, is_code, is_missing, number_of
+from echelon.data.cells import MISSING_NAMES, is_missing
+from echelon.data.kinds.categories import is_code
+from echelon.data.kinds.numbers import number_of
 from echelon.data.matching import matched, meant_classes
 
 _SHOWN = 8

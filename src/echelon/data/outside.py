@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from echelon.data.columns import MAX_CATEGORIES, names_of
-from echelon.data.tables import RawTable, TableSchema
+from echelon.data.kinds.categories import MAX_CATEGORIES, names_of
+from echelon.data.schema import RawTable, TableSchema
 
 # How far beyond the smallest and the largest training value a number may lie, as a share of the
 # distance between the middle 90 % of them: a little beyond lies some row of every new table.

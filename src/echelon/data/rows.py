@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from echelon.data.kinds.base import cell_kind
 from echelon.data.kinds.image import OnBroken
 from echelon.data.labels import Labels
+from echelon.data.schema import RawTable, TableSchema
 from echelon.data.splits import hold_out
-from echelon.data.tables import RawTable, TableSchema
 
 _LISTED = 3
 

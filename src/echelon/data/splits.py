@@ -7,7 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from echelon.data.kinds.base import cell_bits, cell_kind
-from echelon.data.tables import RawTable
+from echelon.data.schema import RawTable
 
 
 def hold_out(

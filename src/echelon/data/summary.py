@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from echelon.data.tables import RawTable, TableSchema
+from echelon.data.schema import RawTable, TableSchema
 
 _QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 _DIGITS = 6  # significant ones of a quantile
@@ -37,7 +37,7 @@ def summarise_columns(schema: TableSchema, table: RawTable) -> list[dict[str, An
     {'name': 'colour', 'kind': 'category', 'missing': 0.25,
      'frequent': {'red': 0.5, 'blue': 0.25}}
     """
-    numbers = {column.name: i for i, column in enumerate(schema.numeric)}
+    numbers = {column.name: i for i, column in enumerate(schema.measured)}
     codes = {column.name: i for i, column in enumerate(schema.categorical)}
     summaries = []
     for column in schema.columns:

@@ -194,6 +194,40 @@ def calibration_summary(
 
     The rows are split in two, and each half is mapped by a map that was fitted on the other.
     """
+    return trial_of_calibration(
+        truth, probabilities, kind, sample_weight=sample_weight, seed=seed
+    ).summary
+
+
+class CalibrationTrial(NamedTuple):
+    """What a map did to rows that it was not fitted on.
+
+    `summary` has the scores before and after. `helps` says whether the ranked probability score did
+    not rise, and the log score fell by more than a standard error of its fall.
+    """
+
+    summary: dict[str, dict[str, float]]
+    helps: bool
+
+
+def trial_of_calibration(
+    truth: ArrayLike,
+    probabilities: ArrayLike,
+    kind: Kind,
+    *,
+    sample_weight: ArrayLike | None = None,
+    seed: int = 0,
+) -> CalibrationTrial:
+    """Try a map on rows of its own: each half is mapped by a map fitted on the other.
+
+    Arguments as in :func:`fit_calibration`.
+
+    Examples
+    --------
+    >>> sure = np.tile([0.01, 0.99], (400, 1))  # of what happens three times in four
+    >>> trial_of_calibration(np.arange(400) % 4 > 0, sure, "temperature").helps
+    True
+    """
     ranks, p, given = read_probabilities(truth, probabilities, None, None, sample_weight)
     weight = np.ones(len(ranks)) if given is None else given
     after = p.copy()
@@ -203,10 +237,38 @@ def calibration_summary(
             if weight[~rows].any():
                 fit = fit_calibration(ranks[~rows], p[~rows], kind, sample_weight=weight[~rows])
                 after[rows] = apply_calibration(p[rows], fit)
-    return {
+    summary = {
         name: _scores(ranks, distributions, weight)
         for name, distributions in (("before", p), ("after", after))
     }
+    rps = "ranked_probability_score"
+    no_worse = summary["after"][rps] <= summary["before"][rps]
+    return CalibrationTrial(summary, bool(no_worse and _falls_clearly(ranks, p, after, weight)))
+
+
+def _falls_clearly(
+    ranks: NDArray[np.int64],
+    before: NDArray[np.float64],
+    after: NDArray[np.float64],
+    weight: NDArray[np.float64],
+) -> bool:
+    """Whether the log score falls by more than a standard error of its fall."""
+    rows = np.arange(len(ranks))
+    own_before, own_after = before[rows, ranks], after[rows, ranks]
+    counted = weight > 0
+    if ((own_before <= 0) & (own_after > 0) & counted).any():  # what was impossible has happened
+        return not ((own_before > 0) & (own_after <= 0) & counted).any()
+    counted &= own_before > 0  # what stays impossible says nothing
+    if counted.sum() < 2:
+        return False
+    with np.errstate(divide="ignore"):
+        fall = np.log(own_after[counted]) - np.log(own_before[counted])
+    if not np.isfinite(fall).all():
+        return False
+    share = weight[counted] / weight[counted].sum()
+    mean = float(share @ fall)
+    error = float(np.sqrt((share**2) @ (fall - mean) ** 2))
+    return mean > error
 
 
 def exceedance_of(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -417,6 +417,8 @@ class Metric:
         What its values are: a distance in ranks, a share of the rows, a coefficient that is 1 for
         a perfect prediction, or the mean score of distributions.
     higher_is_better : bool
+    meaning : str
+        What it is, in a sentence for people who have not met it.
     function : callable
         Of the truth and the prediction, as :func:`mae`.
     of_joint : callable, optional
@@ -432,6 +434,7 @@ class Metric:
     title: str
     unit: Literal["ranks", "share", "coefficient", "score"]
     higher_is_better: bool
+    meaning: str
     function: Callable[..., float]
     of_joint: Callable[[_joint.Joint], float] | None = None
     row_losses: Callable[..., tuple[Vector, Vector | None]] | None = None
@@ -442,6 +445,11 @@ class Metric:
         """Whether it judges labels; it judges distributions otherwise."""
         return self.of_joint is not None
 
+    @property
+    def direction(self) -> str:
+        """Which values are better, in words."""
+        return "more is better" if self.higher_is_better else "less is better"
+
     def loss(self, value: float) -> float:
         """The value of the metric as something to be made small."""
         return -value if self.higher_is_better else value
@@ -450,42 +458,84 @@ class Metric:
 METRICS: Mapping[str, Metric] = {
     row.name: row
     for row in (
-        Metric("mae", "MAE", "ranks", False, mae, _joint.mae, shown="always"),
-        Metric("rmse", "RMSE", "ranks", False, rmse, _joint.rmse, shown="always"),
         Metric(
-            "accuracy", "accuracy", "share", True, accuracy, _joint.accuracy, shown="always"
+            "mae", "MAE", "ranks", False,
+            "The mean absolute error: by how many classes a prediction misses on average.",
+            mae, _joint.mae, shown="always",
         ),
         Metric(
-            "accuracy_within", "within 1", "share", True, accuracy_within, _joint.accuracy_within,
-            shown="wide",
-        ),
-        Metric("amae", "AMAE", "ranks", False, amae, _joint.amae),
-        Metric("mmae", "MMAE", "ranks", False, mmae, _joint.mmae),
-        Metric(
-            "linear_weighted_kappa", "linear kappa", "coefficient", True, linear_weighted_kappa,
-            _joint.linear_kappa,
+            "rmse", "RMSE", "ranks", False,
+            "The root mean squared error: as the MAE, but one large miss weighs more than several "
+            "small ones.",
+            rmse, _joint.rmse, shown="always",
         ),
         Metric(
-            "quadratic_weighted_kappa", "QWK", "coefficient", True, quadratic_weighted_kappa,
-            _joint.quadratic_kappa, shown="always",
+            "accuracy", "accuracy", "share", True,
+            "The share of the rows whose class is predicted exactly.",
+            accuracy, _joint.accuracy, shown="always",
         ),
         Metric(
-            "kendall_tau", "Kendall's tau", "coefficient", True, kendall_tau, _joint.kendall_tau
-        ),
-        Metric("spearman", "Spearman", "coefficient", True, spearman, _joint.spearman),
-        Metric(
-            "concordance_index", "C-index", "share", True, concordance_index,
-            _joint.concordance_index,
+            "accuracy_within", "within 1", "share", True,
+            "The share of the rows whose prediction is right or a neighbour of the true class.",
+            accuracy_within, _joint.accuracy_within, shown="wide",
         ),
         Metric(
-            "minimum_sensitivity", "least sensitivity", "share", True, minimum_sensitivity,
-            _joint.minimum_sensitivity,
+            "amae", "AMAE", "ranks", False,
+            "The MAE of each true class, averaged over the classes: rare ones count as much as "
+            "frequent ones.",
+            amae, _joint.amae,
         ),
         Metric(
-            "ranked_probability_score", "RPS", "score", False, ranked_probability_score,
-            row_losses=ranked_probability_losses, shown="always",
+            "mmae", "MMAE", "ranks", False,
+            "The MAE of the true class that is predicted worst.",
+            mmae, _joint.mmae,
         ),
-        Metric("log_score", "log score", "score", False, log_score, row_losses=log_losses),
+        Metric(
+            "linear_weighted_kappa", "linear kappa", "coefficient", True,
+            "Agreement beyond chance, where a miss costs as many classes as it is off: 1 is "
+            "perfect, 0 no better than chance.",
+            linear_weighted_kappa, _joint.linear_kappa,
+        ),
+        Metric(
+            "quadratic_weighted_kappa", "QWK", "coefficient", True,
+            "The quadratic weighted kappa, agreement beyond chance where large misses cost most: 1 "
+            "is perfect, 0 no better than chance.",
+            quadratic_weighted_kappa, _joint.quadratic_kappa, shown="always",
+        ),
+        Metric(
+            "kendall_tau", "Kendall's tau", "coefficient", True,
+            "Whether rows are put in the right order, by pairs: 1 is perfect, 0 is chance.",
+            kendall_tau, _joint.kendall_tau,
+        ),
+        Metric(
+            "spearman", "Spearman", "coefficient", True,
+            "Whether rows are put in the right order, by the correlation of their places: 1 is "
+            "perfect, 0 is chance.",
+            spearman, _joint.spearman,
+        ),
+        Metric(
+            "concordance_index", "C-index", "share", True,
+            "The share of pairs of rows of different classes that are put in the right order; half "
+            "is chance.",
+            concordance_index, _joint.concordance_index,
+        ),
+        Metric(
+            "minimum_sensitivity", "least sensitivity", "share", True,
+            "The share of rows predicted exactly in the class where that share is smallest.",
+            minimum_sensitivity, _joint.minimum_sensitivity,
+        ),
+        Metric(
+            "ranked_probability_score", "RPS", "score", False,
+            "The ranked probability score: how far the whole predicted distribution is from what "
+            "happened. It judges the probabilities, where the MAE judges the labels.",
+            ranked_probability_score, row_losses=ranked_probability_losses, shown="always",
+        ),
+        Metric(
+            "log_score", "log score", "score", False,
+            "How surprised the model is by the true classes: a truth that it held for nearly "
+            "impossible costs most.",
+            log_score, row_losses=log_losses,
+        ),
     )
 }  # fmt: skip
 
@@ -537,3 +587,21 @@ def all_scores(
         else row.of_joint(joint)
         for name, row in METRICS.items()
     }
+
+
+def constant_scores(truth: ArrayLike, num_classes: int) -> dict[str, float]:
+    """Every metric of a model that says the same of each row, by name.
+
+    It gives the shares of the classes among these very rows and predicts their middle one, so that
+    no constant does better in the MAE or the ranked probability score.
+
+    Examples
+    --------
+    >>> scores = constant_scores([0, 1, 1, 2], num_classes=3)
+    >>> scores["mae"], scores["accuracy"]
+    (0.5, 0.5)
+    """
+    ranks = np.asarray(truth).astype(np.int64)
+    shares = np.bincount(ranks, minlength=num_classes) / len(ranks)
+    middle = int((shares.cumsum()[:-1] < 0.5).sum())
+    return all_scores(ranks, np.full(len(ranks), middle), np.tile(shares, (len(ranks), 1)))

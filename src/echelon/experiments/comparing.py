@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from echelon.data.kinds.base import CELL_KINDS, KINDS, TABLE
 from echelon.experiments.contestants import check_contestants, contestant_parameters
 from echelon.experiments.execute import Executor, Report
 from echelon.experiments.jobs import (
@@ -40,7 +41,8 @@ def comparison_jobs(
     seeds : int
         How many: 0, 1, .. seeds-1.
     parameters : mapping, optional
-        Of :class:`echelon.OrdinalClassifier`, the same for all methods.
+        Of :class:`echelon.OrdinalClassifier`, the same for all methods. Without a backbone all
+        of them have the same: ``"mlp"`` on tables.
     threads : int
         Of each run.
     """
@@ -49,7 +51,7 @@ def comparison_jobs(
         raise ValueError(
             f"that is {runs:,} runs, and the most is {MOST_RUNS:,}: try fewer seeds or divisions"
         )
-    given = dict(parameters or {})
+    given = _with_one_backbone(parameters or {})
     jobs = []
     for task in tasks:
         jobs += baseline_jobs(task, command="compare", parameters=given, threads=threads)
@@ -60,6 +62,18 @@ def comparison_jobs(
                 for seed in range(seeds)
             ]
     return jobs
+
+
+def _with_one_backbone(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters, with a backbone that all methods can have.
+
+    Left to itself, a method takes what suits the number of rows and its own way of training.
+    """
+    is_named = parameters.get("backbone") is not None
+    has_cells = any(parameters.get(kind) is not None for kind in CELL_KINDS)
+    if is_named or has_cells or parameters.get("recipe", "default") != "default":
+        return dict(parameters)
+    return {**parameters, "backbone": KINDS[TABLE].backbone}
 
 
 def compare_methods(

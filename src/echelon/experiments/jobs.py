@@ -20,12 +20,13 @@ from echelon.experiments.contestants import contestant_parameters, make_model, m
 from echelon.experiments.tasks import Task
 from echelon.models.table import MODELS
 from echelon.processes import world_size
-from echelon.runs import Run, RunConfig, row_cells
+from echelon.runs import Run, RunConfig, column_cells, row_cells
 from echelon.training.devices import check_device
 from echelon.training.recipes import Settings
 
 CONSTANT, LINEAR, WORDS, FLOOR = "constant", "cumulative link", "bag of words", "best possible"
 MOST_RUNS, MOST_THREADS = 100_000, 1024
+_TRAINING_ROWS = 1000  # of which as many are predicted as well
 _LOOKED_AT = 64  # rows, to know what the columns are
 _WORDS_C = 4.0  # inverse strength of the penalty, chosen on validation rows of Coursera
 
@@ -48,20 +49,20 @@ class Job:
         with using_threads(self.config.threads):
             result = self._result()
         truth = _truth(self.task, self.config.part)
+        scored = _scored_rows(self.task, self.config.part)
+        arrays: dict[str, NDArray[Any]] = {
+            "row": self.task.numbers.get(self.config.part, np.arange(len(truth))),
+            "truth": truth,
+            "prediction": result.prediction,
+            "probabilities": result.probabilities.astype(np.float32),
+            "crossings": result.crossings.astype(np.float32),
+            **row_cells(scored, self.task.text, self.task.image),
+        }
         return Run(
             config=self.config,
             history=result.history,
             metrics=metrics.all_scores(truth, result.prediction, result.probabilities),
-            predictions={
-                "row": self.task.numbers.get(self.config.part, np.arange(len(truth))),
-                "truth": truth,
-                "prediction": result.prediction,
-                "probabilities": result.probabilities.astype(np.float32),
-                "crossings": result.crossings.astype(np.float32),
-                **row_cells(
-                    _scored_rows(self.task, self.config.part), self.task.text, self.task.image
-                ),
-            },
+            predictions={**arrays, **column_cells(scored, arrays, self.task.media)},
             outcome={**result.outcome, "seconds": time.perf_counter() - start},
         )
 
@@ -211,8 +212,19 @@ def _fit(task: Task, config: RunConfig) -> _Result:
         curve.label(model.decision_rule()).cpu().numpy(),
         curve.crossings().cpu().numpy(),
         model.history_,
-        model.outcome(),
+        {**model.outcome(), "training": _on_training_rows(model, seen(task.features), task.ranks)},
     )
+
+
+def _on_training_rows(
+    model: Any, features: pd.DataFrame, ranks: NDArray[np.int64]
+) -> dict[str, float]:
+    """How well a model predicts rows that it learnt from: that tells overfitting."""
+    places = np.unique(np.linspace(0, len(ranks) - 1, _TRAINING_ROWS).astype(np.int64))
+    probabilities = model.curve(features.iloc[places]).probabilities.double().cpu().numpy()
+    score = metrics.ranked_probability_score(ranks[places], probabilities)
+    size = {"rows": len(ranks), "columns": features.shape[1]}
+    return {**size, "ranked_probability_score": score}
 
 
 def _constant(task: Task, part: str) -> _Result:

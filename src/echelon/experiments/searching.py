@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from echelon.data.schema import TableSchema
 from echelon.data.splits import hold_out
-from echelon.data.tables import TableSchema
 from echelon.evaluation import metrics
 from echelon.experiments.contestants import (
     check_contestants,

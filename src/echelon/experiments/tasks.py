@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from echelon.data.labels import Labels
+from echelon.data.schema import TableSchema
 from echelon.data.splits import hold_out
-from echelon.data.tables import TableSchema
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Task:
         return digest.hexdigest()[:16]
 
     def _hashable(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Pictures that are arrays by their pixels; those that are paths by their paths."""
+        """Images that are arrays by their pixels; those that are paths by their paths."""
         if self.image is None:
             return frame
         cells = [
@@ -106,6 +106,11 @@ def table_task(
         ranks, test_share, groups=groups,
         generator=np.random.default_rng(split_seed),
     )  # fmt: skip
+    # Rows that were left out before, as those without a label, keep their number in the index.
+    numbers = np.arange(len(ranks))
+    index = features.index
+    if pd.api.types.is_integer_dtype(index) and index.is_unique and index.min() >= 0:
+        numbers = index.to_numpy(dtype=np.int64)
     return Task(
         name,
         labels,
@@ -118,5 +123,5 @@ def table_task(
         text=text,
         image=image,
         details={"test_share": test_share},
-        numbers={"train": np.flatnonzero(~held), "test": np.flatnonzero(held)},
+        numbers={"train": numbers[~held], "test": numbers[held]},
     )

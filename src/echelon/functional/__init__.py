@@ -39,6 +39,7 @@ from echelon.functional._binary import (
     ornn_loss,
     sorted_log_probabilities,
 )
+from echelon.functional._constraints import cnnpor_loss
 from echelon.functional._cumulative import (
     clm_log_probabilities,
     clm_loss,
@@ -46,12 +47,23 @@ from echelon.functional._cumulative import (
     regression_log_probabilities,
     regression_loss,
 )
+from echelon.functional._forest import (
+    LeafUpdate,
+    Leaves,
+    forest_log_probabilities,
+    forest_loss,
+    forest_raw_exceedance,
+    grown_shares,
+    leaf_routes,
+    log_mixture,
+    num_forest_logits,
+    updates_leaves,
+)
 from echelon.functional._labels import LossParts, loss_parts
 from echelon.functional._pairs import ranking_loss
 from echelon.functional._scores import margin_log_probabilities, score_log_probabilities
 from echelon.functional._softmax import (
     ce_loss,
-    cnnpor_loss,
     oll_loss,
     rps_loss,
     softmax_log_probabilities,
@@ -66,6 +78,8 @@ from echelon.functional._unimodal import (
 )
 
 __all__ = [
+    "LeafUpdate",
+    "Leaves",
     "LossParts",
     "UnimodalForm",
     "ce_loss",
@@ -77,10 +91,17 @@ __all__ = [
     "corn_loss",
     "corn_without_subsets_loss",
     "diffsort_loss",
+    "forest_log_probabilities",
+    "forest_loss",
+    "forest_raw_exceedance",
+    "grown_shares",
+    "leaf_routes",
     "link_quantile",
+    "log_mixture",
     "loss_parts",
     "margin_log_probabilities",
     "margin_loss",
+    "num_forest_logits",
     "num_unimodal_logits",
     "oll_loss",
     "ornn_loss",
@@ -94,4 +115,5 @@ __all__ = [
     "sorted_log_probabilities",
     "unimodal_log_probabilities",
     "unimodal_loss",
+    "updates_leaves",
 ]

@@ -5,7 +5,6 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus as torch_softplus
 
 from echelon.functional._intervals import (
     log_cloglog,
@@ -130,15 +129,13 @@ def clm_costs_of_rank(logits: Tensor, ranks: Tensor, link: Link = "logit") -> Te
     sums = (first - widths).to(logits.dtype)
     # Both distances of every rank and its step side by side: one read serves all three. The lowest
     # rank has no lower cutpoint and the top rank no upper one, and neither has a step.
-    ends = torch.tensor((-math.inf, math.inf), dtype=logits.dtype, device=logits.device)
-    low, high = (end.expand_as(first) for end in ends)
-    table = torch.cat([low, first, sums, high, steps, high], -1)  # (..., 2K)
+    high = torch.full_like(first, math.inf)
+    table = torch.cat([-high, first, sums, high, steps, high], -1)  # (..., 2K)
     columns = torch.tensor((0, 1, num_classes), device=logits.device)
     picked = table.gather(-1, ranks.unsqueeze(-1) + columns)  # lower, upper, step
     if link == "logit":
         # P(y > rank - 1) P(y <= rank) sigmoid(step), see clm_log_probabilities
-        wrongness = picked * torch.tensor((1.0, -1.0, -1.0), device=logits.device)
-        return torch_softplus(wrongness, 1, 40)
+        return -log_sigmoid(picked * torch.tensor((-1.0, 1.0, 1.0), device=logits.device))
     lower, upper, step = picked.unbind(-1)
     is_lowest, is_top = ranks == 0, ranks == num_classes - 1
     # Where it is thrown away, an infinity would become a NaN in the gradient.

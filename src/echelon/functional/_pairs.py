@@ -83,7 +83,7 @@ def ranking_loss(
     if penalty == "listnet":
         parts = _listnet(score, ranks, weight, temperature)
     else:
-        count = _pair_weight(ranks, weight, logits.shape[-1], gap_weight)
+        count = weight_of_pairs(ranks, weight, logits.shape[-1], gap_weight)
         if penalty == "hinge":
             total = hinge_of_pairs(score, ranks, weight, logits.shape[-1], gap_weight)
         else:
@@ -92,7 +92,9 @@ def ranking_loss(
     return finish_score(logits, ranks, weight, parts, reduction)
 
 
-def _pair_weight(ranks: Tensor, weight: Tensor, num_classes: int, by_gap: bool) -> Tensor:
+def weight_of_pairs(
+    ranks: Tensor, weight: Tensor, num_classes: int, by_gap: bool = False
+) -> Tensor:
     """The weight of all pairs of different ranks."""
     per_class = weight.new_zeros(num_classes).index_add(0, ranks, weight)
     below = per_class.cumsum(0)[:-1]  # of ranks up to k, (K-1,)

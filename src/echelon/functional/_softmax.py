@@ -7,13 +7,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, log_softmax
 
-from echelon.functional._coupled import read_coupled
 from echelon.functional._intervals import log_sigmoid
 from echelon.functional._labels import (
     Labels,
-    LossParts,
     Weights,
-    finish,
     read,
     reduce_terms,
 )
@@ -25,8 +22,6 @@ from echelon.functional._targets import (
     falling_targets,
     require_targets,
 )
-
-_HUGE = 1e30  # beyond any hinge; 1e30 * (K - 1)^2 still fits float32
 
 
 def ce_loss(
@@ -225,75 +220,6 @@ def _log_absence(logits: Tensor, margin: float) -> Tensor:
     # where it is thrown away, a 1 would give an endless slope
     near = torch.log1p(-probabilities.masked_fill(is_highest, 0.0))
     return torch.where(is_highest, log_absence, near)
-
-
-def cnnpor_loss(
-    logits: Tensor,
-    ranks: Tensor,
-    *,
-    pair_weight: float = 1.0,
-    sample_weight: Weights | None = None,
-    class_weight: Weights | None = None,
-    ignore_index: int | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """Cross-entropy plus a pairwise term between neighbouring ranks, after CNNPOR (Liu et al.).
-
-    The pairwise term is echelon's form of the idea: for every pair in the batch with ranks k and
-    k+1, the score that separates the two (logit k+1 minus logit k) must be larger for the second
-    by a margin of 1, penalised by a hinge and averaged over the pairs. Time and memory grow with
-    the square of the batch.
-
-    Parameters
-    ----------
-    logits : Tensor, shape (N, K)
-        No extra dimensions: the rows of a batch are coupled.
-    ranks : Tensor, shape (N,)
-    pair_weight : float
-        What the pairwise term counts for; at 0 the loss is :func:`ce_loss`.
-    sample_weight, class_weight, ignore_index, reduction
-        See :mod:`echelon.functional`; a pair weighs the product of its rows. No
-        ``reduction="none"``, and no process group of several devices.
-
-    Examples
-    --------
-    >>> logits, ranks = torch.zeros(2, 2), torch.tensor([0, 1])
-    >>> cnnpor_loss(logits, ranks) - ce_loss(logits, ranks)
-    tensor(1.)
-    """
-    if not (pair_weight >= 0 and math.isfinite(pair_weight)):
-        raise ValueError(f"pair_weight must be a number of at least 0; got {pair_weight}")
-    logits, ranks, weight = read_coupled(
-        "cnnpor",
-        logits,
-        ranks,
-        sample_weight=sample_weight,
-        class_weight=class_weight,
-        ignore_index=ignore_index,
-        reduction=reduction,
-    )
-    row_loss = cross_entropy(logits, ranks, reduction="none") * weight
-    pair_total = _neighbour_hinge(logits, ranks, weight)
-    total = torch.stack([row_loss.sum(), pair_weight * pair_total])
-    per_class = weight.new_zeros(logits.shape[-1]).index_add(0, ranks, weight)
-    count = torch.stack([weight.sum(), (per_class[:-1] * per_class[1:]).sum()])
-    return finish(LossParts(total, count), reduction)
-
-
-def _neighbour_hinge(logits: Tensor, ranks: Tensor, weight: Tensor) -> Tensor:
-    """Weighted sum of the hinges over all pairs of neighbouring ranks."""
-    num_classes = logits.shape[-1]
-    # step k = logit k+1 - logit k. A row of rank k is the lower of a pair by its step k, and the
-    # upper of one by its step k-1; the clamps only serve rows that have no such partner.
-    steps = logits.diff(dim=-1)  # (N, K-1)
-    as_lower = steps.gather(1, ranks.clamp(max=num_classes - 2).unsqueeze(1))  # (N, 1)
-    as_upper = steps.gather(1, (ranks - 1).clamp(min=0).unsqueeze(1)).squeeze(1)  # (N,)
-    # Float arithmetic instead of an (N, N) mask: 0 for neighbours, huge for all other pairs.
-    numbers = ranks.to(logits.dtype)
-    others = (numbers - numbers.unsqueeze(1)).sub_(1).square_().mul_(_HUGE)  # (lower, upper)
-    hinge = (1 + as_lower - as_upper).sub_(others).relu_()
-    with without_autocast(logits.device):
-        return weight @ hinge @ weight
 
 
 def rps_loss(

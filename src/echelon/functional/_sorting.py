@@ -55,8 +55,8 @@ def diffsort_loss(
         The bitonic network has fewer layers and needs a list size that is a power of 2.
     distribution : {"cauchy", "logistic", "logistic_phi", "reciprocal", "gaussian", "optimal"}
         The distribution function of the relaxation. ``"cauchy"``, ``"reciprocal"`` and
-        ``"optimal"`` give a monotone network; ``"logistic_phi"`` is the logistic one of
-        v / |v|^0.25, as in the paper of 2021.
+        ``"optimal"`` give a monotone network; ``"logistic_phi"`` is the logistic one of a
+        difference divided by its 0.25th power, as in the paper of 2021.
     steepness : float
         What the difference of two scores is multiplied by.
     list_size : int
@@ -121,7 +121,10 @@ def relaxed_sort(
     rising = torch.tensor(signs, dtype=scores.dtype, device=scores.device) * steepness
     for places, slope in zip(torch.tensor(partners, device=scores.device), rising, strict=True):
         other = mixed.index_select(-1, places)
-        keeps = share((other[:, -1] - mixed[:, -1]) * slope)
+        difference = other[:, -1] - mixed[:, -1]
+        if distribution == "logistic_phi":  # the difference is shrunk before it is made steep
+            difference = difference / (difference.abs() + 1e-10).pow(_PHI)
+        keeps = share(difference * slope)
         mixed = torch.lerp(other, mixed, keeps.unsqueeze(1))
     return mixed[:, :-1]
 
@@ -188,10 +191,6 @@ def _cauchy(v: Tensor) -> Tensor:
     return torch.atan(v) / math.pi + 0.5
 
 
-def _logistic_phi(v: Tensor) -> Tensor:
-    return torch.sigmoid(v / (v.abs() + 1e-10).pow(_PHI))
-
-
 def _reciprocal(v: Tensor) -> Tensor:
     return v / (2 * (2 + v.abs())) + 0.5
 
@@ -212,7 +211,7 @@ def _optimal(v: Tensor) -> Tensor:
 _RELAXATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "cauchy": _cauchy,
     "logistic": torch.sigmoid,
-    "logistic_phi": _logistic_phi,
+    "logistic_phi": torch.sigmoid,
     "reciprocal": _reciprocal,
     "gaussian": _gaussian,
     "optimal": _optimal,

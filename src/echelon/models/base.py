@@ -22,8 +22,8 @@ from echelon.data.columns import gathered_remarks
 from echelon.data.kinds.base import Encoding
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows, class_weights, divide, row_weights, without_broken
+from echelon.data.schema import TableSchema
 from echelon.data.summary import summarise_columns
-from echelon.data.tables import TableSchema
 from echelon.evaluation.arguments import as_weight
 from echelon.models.document import Described, write_model
 from echelon.models.graph import Graph

@@ -26,9 +26,9 @@ from echelon.curve import RankCurve
 from echelon.data.kinds.base import Encoding
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows, divide
+from echelon.data.schema import RawTable, TableSchema
 from echelon.data.splits import count_units, hold_out
 from echelon.data.splits import folds as assign_folds
-from echelon.data.tables import RawTable, TableSchema
 from echelon.evaluation import metrics
 from echelon.models.base import CurveClassifier
 from echelon.models.document import (
@@ -656,7 +656,7 @@ def _seen_schema(schema: TableSchema, model: CurveClassifier) -> TableSchema | N
         return schema
     if "table" not in schema.parts:
         return None
-    names = {column.name for column in (*schema.numeric, *schema.categorical)}
+    names = {column.name for column in (*schema.measured, *schema.categorical)}
     kept = tuple(column for column in schema.columns if column.name in names)
     return TableSchema(kept, schema.named)
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from echelon.curve import RankCurve
-from echelon.data.calendar import part_names
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows
-from echelon.data.tables import RawTable, TableSchema
+from echelon.data.schema import RawTable, TableSchema
+from echelon.evaluation.explanation import OwnContributions
 from echelon.models.base import CurveClassifier
 from echelon.models.document import Described
 from echelon.models.features import require_table
@@ -194,6 +194,21 @@ class OrdinalBoosting(CurveClassifier):
             )
             yield RankCurve(torch.from_numpy(logs))
 
+    def contributions_of_rows(self, table: RawTable) -> OwnContributions:
+        """What each column adds to the log-odds of every P(y > k), by the paths in the trees."""
+        start, added = self.trees_.contributions(
+            table.numbers.astype(np.float64), table.codes, threads=self._threads()
+        )
+        names = tuple(column.name for column in self.schema_.columns)
+        by_column = np.zeros((len(added), len(names), added.shape[2]))
+        for place, owner in enumerate(self._owners()):
+            by_column[:, names.index(owner)] += added[:, place]
+        return OwnContributions("the log-odds of P(y > k)", names, start, by_column)
+
+    def _owners(self) -> list[str]:
+        """The column that each of what the trees read comes from: of a date's year, the date."""
+        return [*self.schema_.numeric_owners, *(one.name for one in self.schema_.categorical)]
+
     def add_to_graph(self, graph: Graph) -> str:
         """The trees as one operator, and the curve of their logits."""
         trees = self.trees_
@@ -205,11 +220,11 @@ class OrdinalBoosting(CurveClassifier):
     def feature_importances_(self) -> NDArray[np.float64]:
         """The share of each column, in their order, in what all splits have gained."""
         check_is_fitted(self, "labels_")
-        names = [column.name for column in (*self.schema_.numeric, *self.schema_.categorical)]
-        by_name = dict(zip(names, self.trees_.importance.tolist(), strict=True))
-        for date in self.schema_.calendar:
-            by_name[date.name] += sum(by_name[part] for part in part_names(date.name))
-        return np.array([by_name[column.name] for column in self.schema_.columns])
+        names = [column.name for column in self.schema_.columns]
+        found = np.zeros(len(names))
+        for share, owner in zip(self.trees_.importance, self._owners(), strict=True):
+            found[names.index(owner)] += share
+        return found
 
     def outcome(self) -> dict[str, Any]:
         """The number of trees."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 from sklearn.base import clone, is_classifier
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.pipeline import Pipeline
@@ -28,8 +29,8 @@ _WEIGHTS_OF_VALIDATION = ("eval_sample_weight", "sample_weight_eval_set")
 _MONOTONE = ("monotonic_cst", "monotone_constraints")
 
 
-def require_probabilities(estimator: Any) -> None:
-    """Refuse what is no classifier with probabilities."""
+def require_answers(estimator: Any) -> None:
+    """Refuse what is no classifier with probabilities or scores."""
     name = type(estimator).__name__
     if isinstance(estimator, type):
         raise ValueError(
@@ -37,13 +38,35 @@ def require_probabilities(estimator: Any) -> None:
         )
     if not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
         raise ValueError(f"estimator must be a classifier with fit and get_params; got {name}")
-    if not hasattr(estimator, "predict_proba"):
+    if not gives_probabilities(estimator):
         if not is_classifier(estimator):
             raise ValueError(f"estimator must be a classifier, as labels y > k are; got {name}")
-        raise ValueError(
-            f"estimator must have predict_proba; {name} has none as it is: try "
-            f"CalibratedClassifierCV({name}()) from sklearn.calibration"
-        )
+        if not hasattr(estimator, "decision_function"):
+            raise ValueError(
+                f"estimator must have predict_proba or decision_function; {name} has neither: try "
+                f"CalibratedClassifierCV({name}()) from sklearn.calibration"
+            )
+
+
+def gives_probabilities(estimator: Any) -> bool:
+    """Whether it has probabilities of its own, and not only scores.
+
+    Examples
+    --------
+    >>> from sklearn.svm import LinearSVC
+    >>> gives_probabilities(LinearSVC())
+    False
+    """
+    return hasattr(estimator, "predict_proba")
+
+
+def positive_probability(classifier: Any, features: Any) -> NDArray[np.float64]:
+    """P(label 1) of rows, (n,), by a classifier of 0 and 1; of one with scores, their sigmoid."""
+    if not gives_probabilities(classifier):
+        scores: NDArray[np.float64] = np.asarray(classifier.decision_function(features))
+        return np.asarray(special.expit(scores.astype(np.float64)))
+    column = list(classifier.classes_).index(1)
+    return np.asarray(classifier.predict_proba(features), dtype=np.float64)[:, column]
 
 
 def apart(estimator: Any) -> tuple[Any | None, Any]:

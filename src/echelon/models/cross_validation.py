@@ -73,6 +73,6 @@ def cross_val_curve(
 def _take(table: Any, rows: NDArray[np.int64]) -> Any:
     if hasattr(table, "iloc"):
         return table.iloc[rows]
-    if isinstance(table, (list, tuple)):  # of texts or pictures, which an array would tear apart
+    if isinstance(table, (list, tuple)):  # of texts or images, which an array would tear apart
         return [table[row] for row in rows]
     return np.asarray(table)[rows]

@@ -20,8 +20,8 @@ from echelon.curve import CalibrationMap
 from echelon.data.columns import KINDS, Column
 from echelon.data.labels import Labels
 from echelon.data.numerals import WRITINGS
-from echelon.data.tables import TableSchema
-from echelon.evaluation.conformal import ConformalRows
+from echelon.data.schema import TableSchema
+from echelon.evaluation.conformal import ConformalRows, require_score
 from echelon.storage.bundle import write_bundle
 
 FORMAT_VERSION = 3
@@ -63,6 +63,7 @@ def write_model(model: Any, path: str | Path) -> None:
         "format": FORMAT_VERSION,
         "echelon": __version__,
         "kind": model.kind,
+        "interval_score": model.conformal_score_,
         "parameters": describe_parameters(model),
         "classes": model.labels_.classes.tolist(),
         "class_kind": model.labels_.classes.dtype.kind,
@@ -127,6 +128,8 @@ def restore(model: Any, document: Mapping[str, Any], tensors: Mapping[str, Tenso
         groups[prefix][name.removeprefix(prefix)] = tensor
     conformal = {name: tensor.numpy() for name, tensor in groups[_CONFORMAL].items()}
     model.conformal_ = _checked_conformal(conformal, num_classes) if conformal else None
+    model.conformal_score_ = document.get("interval_score", "probability")
+    require_score(model.conformal_score_)
     mended = groups[_CALIBRATION]
     model.calibration_ = _checked_calibration(mended, num_classes) if mended else None
     model.calibration_summary_ = _read_summary(document["calibration"])

@@ -8,9 +8,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from echelon.data.kinds.numbers import TableEncoder
+from echelon.data.kinds.tabular import TableEncoder
 from echelon.data.rows import Rows
-from echelon.data.tables import RawTable, TableSchema
+from echelon.data.schema import RawTable, TableSchema
 from echelon.networks.rebuilding import rebuild
 
 Matrix = NDArray[np.float64]
@@ -37,6 +37,23 @@ def encoded(encoder: TableEncoder, table: RawTable) -> Matrix:
     features = encoder(torch.from_numpy(table.numbers).double(), torch.from_numpy(table.codes))
     matrix: Matrix = features.double().numpy()
     return matrix
+
+
+def column_ranges(table: RawTable, schema: TableSchema) -> list[tuple[float, float]]:
+    """The median of each column of numbers, and how far from it numbers are believed.
+
+    A column without two values has the one that it has, or 0; its reach is infinite.
+    """
+    encoder = TableEncoder.of(table, schema, scaling="standard")
+    found = []
+    for place in range(table.numbers.shape[1]):
+        present = table.numbers[~np.isnan(table.numbers[:, place]), place]
+        found.append((float(present[0]) if len(present) else 0.0, float("inf")))
+    for place, centre, reach in zip(
+        encoder.kept.tolist(), encoder.centre.tolist(), encoder.reach.tolist(), strict=True
+    ):
+        found[place] = centre, reach
+    return found
 
 
 def with_gaps(table: RawTable, schema: TableSchema) -> Matrix:

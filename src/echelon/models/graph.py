@@ -9,6 +9,7 @@ log-probabilities; what comes after those is the same for all models.
 import warnings
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from graphlib import TopologicalSorter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +18,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from echelon.data.calendar import calendar_parts
+from echelon.data.columns import MEASURED
 from echelon.data.kinds.base import TABLE, Encoding
-from echelon.data.tables import TableSchema
+from echelon.data.schema import TableSchema
 
 ML = "ai.onnx.ml"
 _OPSETS = {"": 18, ML: 4}
@@ -51,12 +53,20 @@ class _SideBySide(nn.Module):
 
 
 def _taken(node: Any) -> list[str]:
-    """The names that a node takes, and those that graphs inside it take."""
-    inside = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
-    return [
-        *node.input,
-        *(name for graph in inside for each in graph.node for name in _taken(each)),
-    ]
+    """The names that a node takes, and those that graphs inside it take from outside.
+
+    A graph inside may call its results what others outside are called: those are its own.
+    """
+    taken = list(node.input)
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            graph = attribute.g
+            made = {value.name for values in (graph.input, graph.initializer) for value in values}
+            made |= {name for inside in graph.node for name in inside.output}
+            taken += [n for inside in graph.node for n in _taken(inside) if n not in made]
+            # What only passes through has no node inside.
+            taken += [value.name for value in graph.output if value.name not in made]
+    return taken
 
 
 def _rename(graph: Any, prefix: str) -> None:
@@ -113,7 +123,7 @@ class Graph:
 
     Examples
     --------
-    >>> from echelon.data.tables import Column
+    >>> from echelon.data.schema import Column
     >>> graph = Graph(TableSchema((Column("size", "number"),), named=True), {})
     >>> negative = graph.node("Neg", graph.numbers)
     >>> [node.op_type for node in graph.nodes]
@@ -127,7 +137,6 @@ class Graph:
         self.functions: list[Any] = []
         self.inputs: list[Any] = [self._input(column) for column in schema.columns]
         self._modules: list[_Module] = []
-        self._rows = torch.export.Dim("rows", min=1)
         self._named = 0
 
     def name(self) -> str:
@@ -209,7 +218,7 @@ class Graph:
             for place, (name, _) in encoding.free.items():
                 shape[place] = name
             return helper.make_tensor_value_info(column.name, types[example.dtype], shape)
-        is_number = column.kind in ("number", "date")
+        is_number = column.kind in MEASURED
         element = TensorProto.DOUBLE if is_number else TensorProto.STRING
         return helper.make_tensor_value_info(column.name, element, ["rows"])
 
@@ -226,7 +235,7 @@ class Graph:
         parts : iterable of str
             Those that it takes.
         """
-        rows = self._rows
+        rows = self._new_rows()
         example: dict[str, Any] = {}
         shapes: dict[str, Any] = {}
         names: list[str] = []
@@ -262,7 +271,7 @@ class Graph:
         num_results : int
         """
         example = torch.zeros(3, width, dtype=torch.float64)
-        shapes = {0: self._rows}
+        shapes = {0: self._new_rows()}
         return self._module(module, example, shapes, [name], num_results)
 
     def _module(
@@ -271,6 +280,14 @@ class Graph:
         results = [self.name() for _ in range(num_results)]
         self._modules.append(_Module(module, example, shapes, inputs, results))
         return results
+
+    def _new_rows(self) -> Any:
+        """The free number of rows of one more module.
+
+        Each has its own: of one that several share, the exporter may ask any of them, and so a
+        module would wait for the results of one that comes after it.
+        """
+        return torch.export.Dim(f"rows{len(self._modules)}", min=1)
 
     def _translate_modules(self) -> None:
         """Add the nodes of all modules at once, as translating one takes seconds."""
@@ -354,15 +371,10 @@ class Graph:
 
     def _in_order(self) -> list[Any]:
         """The nodes, each after those whose results it takes."""
-        makers = {name: node for node in self.nodes for name in node.output}
-        done: dict[int, Any] = {}
-        for last in self.nodes:
-            waiting = [last]
-            while waiting:
-                node = waiting[-1]
-                needed = [makers[name] for name in _taken(node) if name in makers]
-                missing = [maker for maker in needed if id(maker) not in done]
-                waiting += missing
-                if not missing:
-                    done[id(node)] = waiting.pop()
-        return list(done.values())
+        # An empty name is a result that nobody wants, or an argument that is left out.
+        makers = {name: i for i, node in enumerate(self.nodes) for name in node.output if name}
+        needed = {
+            i: [makers[name] for name in _taken(node) if name in makers]
+            for i, node in enumerate(self.nodes)
+        }
+        return [self.nodes[i] for i in TopologicalSorter(needed).static_order()]

@@ -47,11 +47,23 @@ class RowTerms(NamedTuple):
 def row_terms(link: Link, eta: Array, ranks: NDArray[np.int64], cuts: Array) -> RowTerms:
     """log P(y) of each row and its derivatives, at scores (n,) and cutpoints (K-1,)."""
     lower, upper, log_probability = row_intervals(link, eta, ranks, cuts)
+    return interval_terms(link, lower, upper, log_probability, ranks, len(cuts))
+
+
+def interval_terms(
+    link: Link,
+    lower: Array,
+    upper: Array,
+    log_probability: Array,
+    ranks: NDArray[np.int64],
+    num_cuts: int,
+) -> RowTerms:
+    """The derivatives of rows whose intervals are known, as :func:`row_intervals` gives them."""
     # density over probability, and its slope; 0 at an end that is infinite
     ends = []
-    for end, is_there in ((lower, ranks > 0), (upper, ranks < len(cuts))):
+    for end, is_there in ((lower, ranks > 0), (upper, ranks < num_cuts)):
         place = end[is_there]
-        ratio, bent = np.zeros(len(eta)), np.zeros(len(eta))
+        ratio, bent = np.zeros(len(ranks)), np.zeros(len(ranks))
         ratio[is_there] = np.exp(link.log_density(place) - log_probability[is_there])
         bent[is_there] = link.slope(place) * ratio[is_there]
         ends.append((ratio, bent))
@@ -78,13 +90,25 @@ def row_intervals(
     lower = np.append(0.0, cuts)[ranks] - eta
     upper = np.append(cuts, 0.0)[ranks] - eta
     widths = np.concatenate([[1.0], np.diff(cuts), [1.0]])[ranks]
-    first, last = ranks == 0, ranks == len(cuts)
+    return lower, upper, log_interval(link, lower, upper, widths, ranks, len(cuts))
+
+
+def log_interval(
+    link: Link,
+    lower: Array,
+    upper: Array,
+    widths: Array,
+    ranks: NDArray[np.int64],
+    num_cuts: int,
+) -> Array:
+    """The log-probability of each row's interval, (n,), from its ends and its width."""
+    first, last = ranks == 0, ranks == num_cuts
     middle = ~(first | last)
-    logs = np.empty(len(eta))
+    logs = np.empty(len(ranks))
     logs[first] = link.log_cdf(upper[first])
     logs[last] = link.log_survival(lower[last])
     logs[middle] = link.log_interval(lower[middle], upper[middle], widths[middle])
-    return lower, upper, logs
+    return logs
 
 
 def curve_of_scores(link: Link, eta: Array, cuts: Array) -> Array:
@@ -95,10 +119,16 @@ def curve_of_scores(link: Link, eta: Array, cuts: Array) -> Array:
     for start in range(0, len(eta), step):
         rows = slice(start, start + step)
         ends = cuts - eta[rows, None]  # (rows, K-1)
-        logs[rows, 0] = link.log_cdf(ends[:, 0])
-        logs[rows, -1] = link.log_survival(ends[:, -1])
-        width = np.broadcast_to(widths, (len(ends), len(widths)))
-        logs[rows, 1:-1] = link.log_interval(ends[:, :-1], ends[:, 1:], width)
+        logs[rows] = curve_of_ends(link, ends, np.broadcast_to(widths, (len(ends), len(widths))))
+    return logs
+
+
+def curve_of_ends(link: Link, ends: Array, widths: Array) -> Array:
+    """log P(y = k), (n, K), from where the ranks meet, (n, K-1), and how far apart, (n, K-2)."""
+    logs = np.empty((len(ends), ends.shape[1] + 1))
+    logs[:, 0] = link.log_cdf(ends[:, 0])
+    logs[:, -1] = link.log_survival(ends[:, -1])
+    logs[:, 1:-1] = link.log_interval(ends[:, :-1], ends[:, 1:], widths)
     return logs
 
 

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from echelon.curve import DECISIONS, RankCurve
 from echelon.data.inputs import Inputs
 from echelon.data.kinds.base import CELL_KINDS, TABLE, Encoding, input_options
-from echelon.data.kinds.numbers import TableEncoder
+from echelon.data.kinds.tabular import TableEncoder
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows
-from echelon.data.tables import RawTable, TableSchema
+from echelon.data.schema import RawTable, TableSchema
 from echelon.methods import method as make_method
 from echelon.models.base import CurveClassifier
 from echelon.models.document import Described, require_scores, typed
@@ -52,7 +52,9 @@ class OrdinalClassifier(CurveClassifier):
         ``"hf:NAME-OR-FOLDER"``, a pretrained encoder; for images ``"resnet"``, for small ones, or
         ``"timm:NAME"``. Rows of several parts have one each, whose features stand side by side:
         ``{"table": "mlp", "text": "lstm", "image": "resnet"}``, which are also the defaults of
-        recipe "default"; recipe "paper" has the paper's MLP for tables, unless one is named.
+        recipe "default". A table alone of up to 5,000 rows has ``"tabm"`` as its default, unless
+        options of backbones are given or the method compares the rows of a batch; recipe "paper"
+        has the paper's MLP.
     text, image : str, optional
         The column that holds texts, and the one that holds images: paths, arrays or PIL images.
         Where X is nothing but texts or images, the backbone's name says enough.
@@ -246,7 +248,9 @@ class OrdinalClassifier(CurveClassifier):
         }
         # Costs and cut-points apply to the finished model; the recipe's rule serves until then.
         overrides["decision"] = self.decision if str(self.decision) in DECISIONS else None
-        spec = make_spec(self.recipe, self.method, self.backbone, schema.parts, of_network)
+        spec = make_spec(
+            self.recipe, self.method, self.backbone, schema.parts, of_network, num_rows
+        )
         return spec, make_settings(self.recipe, spec, num_rows, overrides)
 
     def _build(

@@ -4,8 +4,9 @@ Everything here works on the curve, so it is the same for every model and every 
 """
 
 import warnings
-from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -15,12 +16,15 @@ from torch import Tensor
 
 from echelon.curve import DECISIONS, CalibrationMap, RankCurve
 from echelon.data.labels import Labels
-from echelon.data.tables import RawTable, TableSchema
+from echelon.data.schema import RawTable, TableSchema
 from echelon.evaluation import calibration as calibrating
 from echelon.evaluation import conformal, metrics
 from echelon.evaluation.arguments import as_weight
 from echelon.evaluation.conformal import ConformalRows
 from echelon.evaluation.cutpoints import TunedKappa, fit_cutpoints, tuned_kappa
+
+if TYPE_CHECKING:
+    from echelon.evaluation.explanation import Explanation, OwnContributions
 
 Decision = str | ArrayLike | None
 OnUndefined = Literal["raise", "missing"]
@@ -36,6 +40,7 @@ class CurvePredictor:
     cutpoints_: NDArray[np.float64] | None
     kappa_: TunedKappa | None = None
     conformal_: ConformalRows | None
+    conformal_score_: str = "probability"
     calibration_summary_: dict[str, dict[str, float]] | None
 
     def curves_of_rows(self, table: RawTable) -> Iterator[RankCurve]:
@@ -48,6 +53,10 @@ class CurvePredictor:
 
     def farthest_column(self, table: RawTable, row: int) -> str | None:
         """The column that may be why a row has no distribution, and what it holds."""
+        return None
+
+    def contributions_of_rows(self, table: RawTable) -> "OwnContributions | None":
+        """Exact contributions on a scale on which this model adds up; None where it has none."""
         return None
 
     # ---- curves and labels -------------------------------------------------------------------
@@ -177,11 +186,13 @@ class CurvePredictor:
         kind: calibrating.Kind = "temperature",
         *,
         sample_weight: ArrayLike | None = None,
+        keep: Literal["always", "better"] = "always",
     ) -> Any:
         """Mend the probabilities on rows that the model was not fitted on.
 
         The map becomes part of the model: predictions, saved files and ONNX graphs apply it.
-        `calibration_summary_` has the scores before and after. Intervals must be made anew.
+        `calibration_summary_` has the scores before and after, on rows that did not fit the map.
+        Intervals must be made anew.
 
         Parameters
         ----------
@@ -191,20 +202,28 @@ class CurvePredictor:
             One number for all distributions; or an increasing map for each threshold, which can
             mend more and needs more rows, some thousands.
         sample_weight : array-like, shape (n,), optional
+        keep : {"always", "better"}
+            Keep the map in any case, or only where the scores of rows that it was not fitted on
+            became better. A map that is left out leaves `calibration_` None.
         """
         check_is_fitted(self, "labels_")
+        if keep not in ("always", "better"):
+            raise ValueError(f"keep must be 'always' or 'better'; got {keep!r}")
         ranks = self._ranks(X, y)
         probabilities = self.raw_probabilities(self.schema_.read(X))
         fit = calibrating.fit_calibration(ranks, probabilities, kind, sample_weight=sample_weight)
-        summary = calibrating.calibration_summary(
+        trial = calibrating.trial_of_calibration(
             ranks, probabilities, kind, sample_weight=sample_weight
         )
-        mapped = Unseen(ranks, calibrating.apply_calibration(probabilities, fit), sample_weight)
+        is_kept = keep == "always" or trial.helps
+        if is_kept:
+            probabilities = calibrating.apply_calibration(probabilities, fit)
+        mapped = Unseen(ranks, probabilities, sample_weight)
         fields = (np.asarray(getattr(fit, name), np.float64) for name in CalibrationMap._fields)
         # In one step, as others may be predicting with the model.
         self.__dict__.update(
-            calibration_=CalibrationMap(*map(torch.from_numpy, fields)),
-            calibration_summary_=summary,
+            calibration_=CalibrationMap(*map(torch.from_numpy, fields)) if is_kept else None,
+            calibration_summary_=trial.summary,
             cutpoints_=mapped.cutpoints(),
             kappa_=mapped.kappa_for(self.decision),
             conformal_=None,
@@ -218,6 +237,7 @@ class CurvePredictor:
         X: Any,  # noqa: N803
         y: Any,
         *,
+        score: str = "probability",
         sample_weight: ArrayLike | None = None,
     ) -> Any:
         """Prepare :meth:`predict_interval` with rows that were used for nothing else.
@@ -226,16 +246,22 @@ class CurvePredictor:
         ----------
         X, y
             Rows and labels, as for ``fit``; some hundreds or more, drawn as those to be predicted.
+        score : {"probability", "rps", "window"}
+            What makes a rank conform: its probability, the ranked probability score that it would
+            have, or the mass of the window that reaches it; see
+            :func:`echelon.evaluation.conformal.conformity`. All of them keep the coverage.
         sample_weight : array-like, shape (n,), optional
             How many rows each stands for, where they were not drawn as those to be predicted.
         """
         check_is_fitted(self, "labels_")
+        conformal.require_score(score)
         ranks = self._ranks(X, y)
         weight = np.ones(len(ranks))
         if sample_weight is not None:
             weight = as_weight(sample_weight, length=len(ranks))
-        scores = conformal.calibration_scores(ranks, self.predict_proba(X))
+        scores = conformal.calibration_scores(ranks, self.predict_proba(X), score)
         self.conformal_ = ConformalRows(scores, ranks, weight)
+        self.conformal_score_ = score
         return self
 
     def predict_interval(
@@ -291,9 +317,77 @@ class CurvePredictor:
             limits = conformal.class_thresholds(
                 scores, ranks, coverage, num_classes, sample_weight=weight
             )
-            return conformal.intervals(probabilities, limits)
+            return conformal.intervals(probabilities, limits, self.conformal_score_)
         limit = conformal.threshold(scores, coverage, sample_weight=weight)
-        return conformal.intervals(probabilities, limit)
+        return conformal.intervals(probabilities, limit, self.conformal_score_)
+
+    # ---- explanations ------------------------------------------------------------------------
+
+    def explain(
+        self,
+        X: Any,  # noqa: N803
+        y: Any = None,
+        *,
+        rows: Sequence[int] | None = None,
+        correlated: float | None = None,
+        repeats: int = 5,
+        background: int = 16,
+        most_rows: int | None = None,
+        random_state: int = 0,
+        verbose: int = 0,
+    ) -> "Explanation":
+        """What matters to the model, which way, and why some rows get what they get.
+
+        It tells of the model, not of the world: give rows that it was not fitted on.
+
+        Parameters
+        ----------
+        X
+            Rows, as for ``fit``.
+        y : array-like, shape (n,), optional
+            Their labels. Without them, importance is measured as if the model was right.
+        rows : sequence of int, optional
+            The places of the rows that get reasons; the first five without it.
+        correlated : float, optional
+            Columns that are correlated so much, from 0 to 1, are shuffled together.
+        repeats : int
+            How often each column is shuffled.
+        background : int
+            How many of the rows the reasons compare a row with.
+        most_rows : int, optional
+            How many rows, drawn at random, importance is measured on; without it, so many that it
+            stays quick.
+        random_state : int
+        verbose : int
+            1 draws a progress bar.
+
+        Returns
+        -------
+        echelon.evaluation.explanation.Explanation
+        """
+        check_is_fitted(self, "labels_")
+        from echelon.models.explaining import explain_model
+
+        ranks = None if y is None else self._ranks(X, y)
+        table = self.schema_.read(X)
+        self.refuse_undefined(self.curve(X), X)
+        chosen = list(range(min(5, len(table)))) if rows is None else [int(row) for row in rows]
+        found = explain_model(
+            self, table, ranks, chosen, shown=bool(verbose), correlated=correlated,
+            repeats=repeats, background=background, most_rows=most_rows, seed=random_state,
+        )  # fmt: skip
+        own = self.contributions_of_rows(table.rows(chosen)) if chosen else None
+        return replace(found, own=own)
+
+    def contributions(self, X: Any) -> "OwnContributions | None":  # noqa: N803
+        """Exact contributions of the columns on a scale on which the model adds up.
+
+        A linear model adds up its score, boosted trees the log-odds of every P(y > k), both before
+        any calibration. None for a model that has no such scale; :meth:`explain` gives
+        contributions to the expected rank and to P(y > k) for every model.
+        """
+        check_is_fitted(self, "labels_")
+        return self.contributions_of_rows(self.schema_.read(X))
 
     def _ranks(self, X: Any, y: Any) -> NDArray[np.int64]:  # noqa: N803
         ranks = self.labels_.to_ranks(y)

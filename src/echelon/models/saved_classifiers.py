@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import special
 from torch import Tensor
 
-from echelon.models.classifiers import is_linear
+from echelon.models.classifiers import is_linear, positive_probability
 from echelon.models.tree_text import check_plain_text, without_parameters
 
 Floats = NDArray[np.float64]
@@ -99,8 +99,8 @@ def describe_classifier(classifier: Any, num_columns: int) -> tuple[dict[str, An
     if text is not None:
         return {"kind": "lightgbm", "trees": text}, None
     raise ValueError(
-        f"an OrdinalReduction of {type(classifier).__name__} cannot be saved, as reading it back "
-        f"would have to run code of its file; take a logistic model such as LogisticRegression or "
+        f"a model of {type(classifier).__name__} cannot be saved, as reading it back "
+        f"would have to run code of its file; take a linear model such as LogisticRegression or "
         f"SGDClassifier(loss='log_loss'), LightGBM's LGBMClassifier, or an OrdinalBoosting, or fit "
         f"this one again where it is needed"
     )
@@ -145,7 +145,7 @@ def _as_linear(classifier: Any, num_columns: int) -> SavedLinear | None:
     intercept = np.broadcast_to(np.asarray(classifier.intercept_, dtype=np.float64), (1,))
     found = SavedLinear(coefficients, float(intercept[0]))
     rows = np.random.default_rng(0).normal(size=(32, num_columns))
-    away = np.abs(found.predict_proba(rows) - classifier.predict_proba(rows)).max()
+    away = np.abs(found.predict_proba(rows)[:, 1] - positive_probability(classifier, rows)).max()
     return found if math.isfinite(away) and away < _ROUNDING else None
 
 

@@ -80,6 +80,8 @@ class SchemeFit:
         How the threshold stands in the rows of a shared classifier.
     threshold_scale : float
         What stands for the 1 of one-hot columns.
+    scale : float
+        What the logits are multiplied by in the curve; 1 where the answers are probabilities.
     """
 
     scheme: str
@@ -89,6 +91,7 @@ class SchemeFit:
     preprocessing: Any | None = None
     coding: str | None = None
     threshold_scale: float = 1.0
+    scale: float = 1.0
 
     @property
     def method(self) -> Method:
@@ -121,9 +124,12 @@ class SchemeFit:
 
     def curve(self, features: Any) -> RankCurve:
         """The distribution over ranks of each row: by the chain rule, or of sorted exceedances."""
+        return self.method.curve(torch.from_numpy(self.scale * self.task_logits(features)))
+
+    def task_logits(self, features: Any) -> Array:
+        """The logits of the classifiers' own answers, (n, K-1)."""
         answers = self.task_probabilities(features).clip(_CLIP, 1 - _CLIP)
-        logits = torch.from_numpy(np.log(answers) - np.log1p(-answers))
-        return self.method.curve(logits)
+        return np.asarray(np.log(answers) - np.log1p(-answers))
 
     def log_probabilities(self, features: Any) -> Array:
         """log P(y = k), (n, K).
@@ -146,7 +152,8 @@ def choose_scheme(estimator: Any) -> str:
     `augmented`. Single trees and forests lose by that constraint; they and all others share as
     `conditional_augmented`, whose curve is consistent without it. Linear models have too few
     coefficients to share them and get `conditional`. What divides its rows by itself must not see
-    copies of them and gets `independent`.
+    copies of them and gets `independent`. Scores, which are no probabilities, can be sorted and not
+    multiplied: who gives no more gets `augmented`.
 
     Examples
     --------
@@ -157,6 +164,8 @@ def choose_scheme(estimator: Any) -> str:
     _, classifier = about.apart(estimator)
     if about.divides_rows(classifier):
         return "independent"
+    if not about.gives_probabilities(classifier):
+        return "augmented"
     if about.is_linear(classifier):
         return "conditional"
     if about.takes_monotone(classifier) and not about.is_unboosted(classifier):
@@ -175,14 +184,16 @@ def fit_scheme(
     validation: tuple[Any, ArrayLike] | tuple[Any, ArrayLike, ArrayLike | None] | None = None,
     coding: str = "auto",
     threshold_scale: float = 10.0,
+    task_weight: Array | None = None,
 ) -> SchemeFit:
     """Fit clones of a classifier to the binary tasks of the ranks.
 
     Parameters
     ----------
     estimator : classifier
-        Anything in the manner of scikit-learn with `predict_proba`, or a pipeline that ends in
-        one; the steps before it are fitted once, on the rows themselves.
+        Anything in the manner of scikit-learn with `predict_proba`, or at least
+        `decision_function`, whose sigmoid then stands for a probability; or a pipeline that ends
+        in one: the steps before it are fitted once, on the rows themselves.
     scheme : {"auto", "independent", "conditional", "augmented", "conditional_augmented"}
     features : array, DataFrame or sparse matrix, shape (n, d)
         Passed on as they are: categories and missing values are the classifier's business.
@@ -200,6 +211,10 @@ def fit_scheme(
     threshold_scale : float
         What stands for the 1 of one-hot columns: the larger, the less a penalty on the
         coefficients holds the thresholds.
+    task_weight : array, shape (K, K-1), optional
+        What the pair of a rank and a threshold counts for; see
+        :func:`echelon.models.train_costs.task_weights`. Not for the conditional schemes, whose
+        answers must be probabilities.
 
     Examples
     --------
@@ -209,7 +224,7 @@ def fit_scheme(
     >>> np.exp(fit.log_probabilities(x)).argmax(1)
     array([0, 0, 1, 1, 2, 2])
     """
-    about.require_probabilities(estimator)
+    about.require_answers(estimator)
     y = as_ranks(ranks, num_classes, length=_length(features))
     given = None if weight is None else as_weight(weight, len(y))
     if scheme == "auto":
@@ -218,6 +233,12 @@ def fit_scheme(
         raise ValueError(f"scheme must be one of auto, {', '.join(SCHEMES)}; got {scheme!r}")
     if coding not in ("auto", *CODINGS):
         raise ValueError(f"coding must be one of auto, {', '.join(CODINGS)}; got {coding!r}")
+    own_probabilities = about.gives_probabilities(estimator) and task_weight is None
+    if SCHEMES[scheme].method != "ornn" and not own_probabilities:
+        raise ValueError(
+            f"{scheme} multiplies probabilities, which neither scores nor weighted tasks give; "
+            f"choose scheme='augmented' or 'independent'"
+        )
     if given is not None and (given == 0).any():
         there = np.flatnonzero(given > 0)
         features, y, given = _take(features, there), y[there], given[there]
@@ -244,15 +265,22 @@ def fit_scheme(
     tasks = method(row.method, num_classes)
     targets, active = _tasks(tasks, y)
     held_targets, held_active = (targets, active) if held is None else _tasks(tasks, held[1])
+    counted = _PairWeights.of(given, y, task_weight)
+    of_held = counted if held is None else _PairWeights.of(held[2], held[1], task_weight)
+    active, held_active = active & counted.above_zero, held_active & of_held.above_zero
     reached: NDArray[np.bool_] = np.asarray(active.any(0))
     if not shared:
         fitted = []
         for k in range(num_classes - 1):
-            rows = _rows_of_task(features, given, targets[:, k], active[:, k])
+            every = np.full(len(y), k)
+            weights = counted.at(np.arange(len(y)), every)
+            rows = _rows_of_task(features, weights, targets[:, k], active[:, k])
             of_validation = None
             if held is not None:
                 of_task = held_targets[:, k], held_active[:, k]
-                of_validation = _rows_of_task(held[0], held[2], *of_task)
+                every = np.full(len(held[1]), k)
+                weights = of_held.at(np.arange(len(held[1])), every)
+                of_validation = _rows_of_task(held[0], weights, *of_task)
             fitted.append(_fit(clone(classifier), *rows, of_validation))
         return SchemeFit(scheme, num_classes, tuple(fitted), reached, preprocessing=preprocessing)
 
@@ -270,7 +298,7 @@ def fit_scheme(
         of_validation = (
             _extended(held[0], places, at, num_tasks, coding, threshold_scale),
             held_targets[places, at].astype(np.int64),
-            None if held[2] is None else held[2][places],
+            of_held.at(places, at),
         )
     prepared = about.for_extended_rows(
         classifier,
@@ -285,7 +313,7 @@ def fit_scheme(
         prepared,
         extended,
         targets[pairs, thresholds].astype(np.int64),
-        None if given is None else given[pairs],
+        counted.at(pairs, thresholds),
         of_validation,
     )
     return SchemeFit(
@@ -300,6 +328,32 @@ def fit_scheme(
 
 
 _Held = tuple[Any, NDArray[np.int64], Array | None]
+
+
+class _PairWeights(NamedTuple):
+    """What pairs of a row and a threshold count for: the row's weight times that of its task."""
+
+    of_rows: Array | None
+    of_tasks: Array | None  # (n, K-1)
+
+    @classmethod
+    def of(
+        cls, weight: Array | None, ranks: NDArray[np.int64], task_weight: Array | None
+    ) -> "_PairWeights":
+        return cls(weight, None if task_weight is None else task_weight[ranks])
+
+    @property
+    def above_zero(self) -> Any:
+        """Which pairs count, (n, K-1) or one for all."""
+        return np.True_ if self.of_tasks is None else self.of_tasks > 0
+
+    def at(self, rows: NDArray[np.int64], thresholds: NDArray[np.int64]) -> Array | None:
+        """Of some pairs, or nothing where all that count do so alike."""
+        weight = None if self.of_rows is None else self.of_rows[rows]
+        if self.of_tasks is None or np.isin(self.of_tasks, (0.0, 1.0)).all():
+            return weight
+        own: Array = self.of_tasks[rows, thresholds]
+        return own if weight is None else weight * own
 
 
 def _tasks(tasks: Method, ranks: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -339,8 +393,7 @@ def _probability(classifier: Any, features: Any) -> Array:
     """P(label 1) of each row, (n,)."""
     if isinstance(classifier, float):
         return np.full(_length(features), classifier)
-    column = list(classifier.classes_).index(1)
-    return np.asarray(classifier.predict_proba(features), dtype=np.float64)[:, column]
+    return about.positive_probability(classifier, features)
 
 
 def _checked_validation(validation: Sequence[Any], num_classes: int) -> _Held:

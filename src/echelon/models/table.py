@@ -64,6 +64,25 @@ MODELS: Mapping[str, ModelRow] = {
             tables_only=True,
         ),
         ModelRow(
+            "svm",
+            "A kernel machine with large margins among cutpoints (SVORIM, SVOREX, RED-SVM).",
+            "echelon.models.margin:OrdinalSVM",
+            tables_only=True,
+        ),
+        ModelRow(
+            "prank",
+            "A perceptron with ordered cutpoints, which also learns row by row.",
+            "echelon.models.perceptron:PRank",
+            tables_only=True,
+        ),
+        ModelRow(
+            "neighbors",
+            "The median of the nearest rows by a metric that was learnt from the ranks.",
+            "echelon.models.neighbors:MetricNeighbors",
+            exports=False,
+            tables_only=True,
+        ),
+        ModelRow(
             "blend",
             "A mixture of models, weighed by their curves of rows they had not seen.",
             "echelon.models.blend:OrdinalBlend",

@@ -246,12 +246,7 @@ class OrdinalTrees:
         step = max(1, _BATCH // levels)
         for start in range(0, len(columns), step):
             some = columns[start : start + step]
-            examples = np.empty((len(some), levels, columns.shape[1] + 1))
-            examples[:, :, :-1] = some[:, None]
-            examples[:, :, -1] = self._levels
-            raw = self._booster.predict(
-                examples.reshape(-1, examples.shape[-1]), raw_score=True, num_threads=threads
-            )
+            raw = self._booster.predict(self._examples(some), raw_score=True, num_threads=threads)
             of_levels = np.asarray(raw, dtype=np.float64).reshape(len(some), levels)
             result[start : start + step] = of_levels[:, self._level_of] + self.base
         return result
@@ -274,6 +269,48 @@ class OrdinalTrees:
         with np.errstate(divide="ignore"):  # where two logits are equal
             logs[:, 1:-1] = above[:, :-1] + below[:, 1:] + np.log(-np.expm1(-drop))
         return np.maximum(logs, _LOWEST)
+
+    def contributions(
+        self, numbers: Floats, codes: Integers, *, threads: int = 1
+    ) -> tuple[Floats, Floats]:
+        """What each logit starts from, (n, K-1), and what each column adds, (n, p + q, K-1).
+
+        They add up to :meth:`logits`. These are the exact Shapley values of the trees along their
+        paths (Lundberg and others 2018); what the threshold itself adds is part of the start.
+
+        Parameters
+        ----------
+        numbers : array, shape (n, p)
+        codes : array, shape (n, q)
+        threads : int
+        """
+        self._require_columns(numbers, codes)
+        columns = _columns(numbers, codes)
+        levels, width = len(self._levels), columns.shape[1]
+        start = np.empty((len(columns), len(self.base)))
+        added = np.empty((len(columns), width, len(self.base)))
+        step = max(1, _BATCH // levels)
+        for first in range(0, len(columns), step):
+            some = slice(first, first + step)
+            raw = self._booster.predict(
+                self._examples(columns[some]), pred_contrib=True, num_threads=threads
+            )
+            parts = np.asarray(raw, dtype=np.float64).reshape(-1, levels, width + 2)
+            if not np.isfinite(parts).all():  # counts of rows that were written by hand
+                raise ValueError(
+                    "the trees do not say how many rows their leaves hold; the file is damaged: "
+                    "fit and save the model again"
+                )
+            start[some] = parts[:, self._level_of, width:].sum(axis=2) + self.base
+            added[some] = parts[:, self._level_of, :width].transpose(0, 2, 1)
+        return start, added
+
+    def _examples(self, columns: Floats) -> Floats:
+        """Rows beside each level of the threshold, (n levels, columns + 1)."""
+        examples = np.empty((len(columns), len(self._levels), columns.shape[1] + 1))
+        examples[:, :, :-1] = columns[:, None]
+        examples[:, :, -1] = self._levels
+        return examples.reshape(-1, examples.shape[-1])
 
     def read(self) -> list[Tree]:
         """The trees themselves."""

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from echelon.data.columns import single_column
 from echelon.data.inputs import Inputs
 from echelon.data.kinds.base import CELL_KINDS, TABLE, Encoding, Reading, cell_kind
-from echelon.data.kinds.numbers import TableEncoder
-from echelon.data.tables import RawTable, TableSchema
+from echelon.data.kinds.tabular import TableEncoder
+from echelon.data.schema import RawTable, TableSchema
 from echelon.methods import Method
 from echelon.networks.joined import JoinedBackbone
 from echelon.networks.network import OrdinalNetwork

@@ -5,7 +5,13 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, fx, nn
 
-from echelon.heads import CutpointHead, RegressionHead, SharedWeightHead
+from echelon.heads import (
+    CutpointHead,
+    ForestHead,
+    RegressionHead,
+    SharedWeightHead,
+    UnimodalHead,
+)
 from echelon.methods import Method, method
 from echelon.networks.network import OrdinalModule
 
@@ -23,7 +29,7 @@ _OUTPUT_NAMES = frozenset(
         "score",
     }
 )
-_HEADS = (SharedWeightHead, CutpointHead, RegressionHead)
+_HEADS = (SharedWeightHead, CutpointHead, RegressionHead, UnimodalHead, ForestHead)
 _REPLACEABLE = (nn.Linear, *_HEADS)
 _TRANSPARENT = (nn.Dropout, nn.Identity, nn.Flatten)
 _TRANSPARENT_CALLS = frozenset({"dropout", "flatten", "squeeze", "view", "reshape", "contiguous"})

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from echelon.data.kinds.numbers import SCALINGS, Scaling
+from echelon.data.kinds.tabular import SCALINGS, Scaling
 from echelon.networks.table import OWN, choose_backbones
 
 

@@ -15,8 +15,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from echelon.data.files import typed_table
+from echelon.data.schema import RawTable, TableSchema
 from echelon.data.splits import hold_out
-from echelon.data.tables import RawTable, TableSchema
 
 _SHARES = {"valid": 0.05, "test": 0.20}
 _PARTS = ("train", "valid", "test")

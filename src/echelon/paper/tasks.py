@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from echelon.data.files import typed_table
 from echelon.data.labels import Labels
-from echelon.data.tables import TableSchema
+from echelon.data.schema import TableSchema
 from echelon.datasets.digits import load_digits
 from echelon.datasets.discs import make_discs
 from echelon.datasets.friedman import fitted_probabilities, make_friedman
@@ -68,12 +68,12 @@ def generated_discs(data_seed: int = 0) -> Task:
         for i, (name, rows) in enumerate(DISCS_ROWS.items())
     }
     frames = {
-        name: pd.DataFrame({"picture": list(part.images)}, dtype=object)
+        name: pd.DataFrame({"image": list(part.images)}, dtype=object)
         for name, part in parts.items()
     }
     ranks = {name: part.ranks for name, part in parts.items()}
     floor = parts["test"].bayes_probabilities
-    partition = Partition("discs (generated)", frames, ranks, (1, 2, 3, 4, 5), image="picture")
+    partition = Partition("discs (generated)", frames, ranks, (1, 2, 3, 4, 5), image="image")
     return partition_task(partition, floor=floor, details={"data_seed": data_seed})
 
 
@@ -83,15 +83,15 @@ def digits_task() -> Task:
     The seed of the division is fixed, as in the paper's own data.
     """
     images, ranks = load_digits()
-    frame = pd.DataFrame({"picture": list(images)}, dtype=object)
-    rows = three_parts(TableSchema.of(frame, image="picture").read(frame), ranks, seed=0)
+    frame = pd.DataFrame({"image": list(images)}, dtype=object)
+    rows = three_parts(TableSchema.of(frame, image="image").read(frame), ranks, seed=0)
     return partition_task(
         Partition(
             "digits",
             {part: frame.iloc[index].reset_index(drop=True) for part, index in rows.items()},
             {part: ranks[index] for part, index in rows.items()},
             tuple(range(10)),
-            image="picture",
+            image="image",
         )
     )
 

@@ -1,6 +1,7 @@
 """Every chart of the page, as an Altair object; nothing is drawn anywhere else.
 
-Colours work on light and on dark ground; text takes the colour that the page gives it.
+Colours work on light and on dark ground; text takes the colour that the page gives it. What would
+be an empty chart is a sentence.
 """
 
 from collections.abc import Callable
@@ -14,15 +15,17 @@ from echelon.evaluation.calibration import reliability as reliability_of
 from echelon.evaluation.diagnostics import class_errors as errors_of
 from echelon.extras import require
 from echelon.report.groups import Groups
+from echelon.report.labels import AxisLabels
+from echelon.report.palette import FLOOR, GREY, colours
+from echelon.report.training import training_chart
 from echelon.runs import Comparison
 
-BLUE, ORANGE, GREY = "#3b82d6", "#d97a1f", "#8a8f98"
 COVERAGES = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99)
 _TEXT_CLASSES = 12  # up to which a confusion matrix shows its figures
 
 
 class Titled(NamedTuple):
-    """A chart, its title, and what it shows in words."""
+    """A chart, its title, and what it shows in words; without a chart the words are all."""
 
     title: str
     description: str
@@ -52,17 +55,23 @@ def all_charts(comparison: Comparison) -> dict[str, Titled]:
     return {name: titled for name, titled in made.items() if titled is not None}
 
 
-def methods(comparison: Comparison) -> Titled:
+def methods(comparison: Comparison) -> Titled | None:
     """MAE of every run, and the mean of every method."""
+    if len(comparison.runs) < 2:
+        return None
     alt = altair()
+    order = comparison.ordered
+    labels = AxisLabels.of(order, line=18)
+    shown = dict(zip(order, labels.names, strict=True))
     rows = [
-        {"method": name, "MAE": run.metrics["mae"], "kind": comparison.role(name)}
-        for name, runs in comparison.runs.items()
-        for run in runs
+        {"method": shown[name], "name": name, "MAE": run.metrics["mae"]}
+        for name in order
+        for run in comparison.runs[name]
     ]
     frame = pd.DataFrame(rows)
-    order = sorted(comparison.runs, key=lambda name: comparison.mean(name, "mae"))
-    y = alt.Y("method:N", sort=order, title=None)
+    of = colours(comparison.methods)
+    fill = {"baseline": GREY, "floor": FLOOR}
+    y = alt.Y("method:N", sort=labels.names, title=None, axis=labels.down(alt.Axis))
     # A constant is far off; the scale begins at 0 so that lengths can be compared.
     bars = (
         alt.Chart(frame)
@@ -70,81 +79,46 @@ def methods(comparison: Comparison) -> Titled:
         .encode(
             y=y,
             x=alt.X(
-                "mean(MAE):Q", title="mean absolute error in ranks (less is better)", stack=None
+                "mean(MAE):Q", title="mean absolute error in classes (less is better)", stack=None,
+                axis=alt.Axis(tickCount=6),
             ),
             color=alt.Color(
-                "kind:N",
-                scale=alt.Scale(domain=["method", "baseline", "floor"], range=[BLUE, GREY, ORANGE]),
-                legend=None,
+                "method:N", legend=None,
+                scale=alt.Scale(
+                    domain=labels.names,
+                    range=[of.get(name, fill.get(comparison.role(name), GREY)) for name in order],
+                ),
             ),
-            tooltip=["method", alt.Tooltip("mean(MAE)", format=".4f")],
+            tooltip=["name", alt.Tooltip("mean(MAE)", format=".4f")],
         )
-    )
-    dots = (
-        alt.Chart(frame)
-        .mark_tick(thickness=2, size=18, color=ORANGE)
-        .encode(y=y, x="MAE:Q", tooltip=["method", alt.Tooltip("MAE", format=".4f")])
-    )
+    )  # fmt: skip
+    layers = [bars]
+    several = any(len(runs) > 1 for runs in comparison.runs.values())
+    if several:
+        ticks = alt.Chart(frame).mark_tick(thickness=1.5, size=20, color=GREY)
+        layers.append(
+            ticks.encode(y=y, x="MAE:Q", tooltip=["name", alt.Tooltip("MAE", format=".4f")])
+        )
     text = "; ".join(f"{name} {comparison.mean(name, 'mae'):.3f}" for name in order)
     return Titled(
         "Error of each method",
-        f"Mean absolute error: {text}. A tick is one run.",
-        (bars + dots).properties(height=26 * len(comparison.runs)),
+        f"Mean absolute error: {text}.{' A tick is one run.' if several else ''}",
+        alt.layer(*layers).properties(height=max(26, 13 * labels.lines + 6) * len(order)),
     )
 
 
-def training(comparison: Comparison) -> Titled | None:
-    """Loss and validation metric over the epochs."""
-    alt = altair()
-    rows = []
-    for name in comparison.methods:
-        for run in comparison.runs[name]:
-            for entry in run.history:
-                for key, value in entry.items():
-                    if key != "epoch":
-                        rows.append(
-                            {
-                                "run": f"{name} {run.config.seed} {run.config.split}",
-                                "method": name,
-                                "epoch": entry["epoch"],
-                                "what": key.replace("_", " "),
-                                "value": value,
-                            }
-                        )
-    if not rows:
-        return None
-    frame = pd.DataFrame(rows)
-    charts = [
-        alt.Chart(frame[frame["what"] == what])
-        .mark_line(point=bool(frame["epoch"].max() == 1), strokeWidth=1.5)
-        .encode(
-            x=alt.X("epoch:Q", title="epoch", axis=alt.Axis(tickMinStep=1, format="d")),
-            y=alt.Y("value:Q", title=what, scale=alt.Scale(zero=False)),
-            color=alt.Color("method:N", title=None, legend=alt.Legend(orient="top")),
-            detail="run:N",
-            tooltip=["run", "epoch", alt.Tooltip("value", format=".4f")],
-        )
-        .properties(height=180)
-        for what in sorted(frame["what"].unique())
-    ]
-    words = []
-    for name in comparison.methods:
-        last = comparison.runs[name][0].history
-        if last:
-            shown = ", ".join(f"{k} {v:.3f}" for k, v in last[-1].items() if k != "epoch")
-            words.append(f"{name} ends after {len(last)} epochs with {shown}")
-    return Titled(
-        "Training",
-        f"Loss and validation metric over the epochs. {'; '.join(words)}.",
-        alt.vconcat(*charts) if len(charts) > 1 else charts[0],
-    )
+def training(comparison: Comparison) -> Titled:
+    """Loss and validation metric over the epochs or rounds, and which was kept."""
+    chart, words = training_chart(comparison, altair())
+    return Titled("Training", words, chart)
 
 
 def confusion(comparison: Comparison) -> Titled:
     """Shares of the predicted classes within each true class."""
     alt = altair()
     groups = Groups.of(comparison.classes)
-    classes, size = groups.names, len(groups.names)
+    labels = AxisLabels.of(groups.names)
+    classes, size = labels.names, len(groups.names)
     prediction = comparison.main_run.predictions["prediction"].astype(np.int64)
     pairs = groups.of_rank[comparison.truth] * size + groups.of_rank[prediction]
     counts = np.bincount(pairs, minlength=size * size).reshape(size, size)
@@ -154,13 +128,15 @@ def confusion(comparison: Comparison) -> Titled:
         {
             "true": np.repeat(classes, size),
             "predicted": np.tile(classes, size),
+            "true class": np.repeat(groups.names, size),
+            "predicted class": np.tile(groups.names, size),
             "rows": counts.reshape(-1),
             "share": shares.reshape(-1),
         }
     )
     base = alt.Chart(frame).encode(
-        x=alt.X("predicted:N", sort=classes, title="predicted", axis=alt.Axis(labelAngle=0)),
-        y=alt.Y("true:N", sort=classes, title="true"),
+        x=alt.X("predicted:N", sort=classes, title="predicted", axis=labels.across(alt.Axis)),
+        y=alt.Y("true:N", sort=classes, title="true", axis=labels.down(alt.Axis)),
     )
     chart = base.mark_rect().encode(
         color=alt.Color(
@@ -170,7 +146,7 @@ def confusion(comparison: Comparison) -> Titled:
                 title="share of the true class", format=".0%", orient="top", values=[0, 0.5, 1]
             ),
         ),
-        tooltip=["true", "predicted", "rows", alt.Tooltip("share", format=".1%")],
+        tooltip=["true class", "predicted class", "rows", alt.Tooltip("share", format=".1%")],
     )
     if size <= _TEXT_CLASSES:
         ink = alt.condition("datum.share > 0.45", alt.value("#ffffff"), alt.value("#14233a"))
@@ -178,13 +154,16 @@ def confusion(comparison: Comparison) -> Titled:
             text=alt.Text("share:Q", format=".0%"), color=ink
         )
     hits = ", ".join(
-        f"class {name} {shares[k, k]:.0%}" for k, name in enumerate(classes) if totals[k, 0] > 0
+        f"{name} {shares[k, k]:.0%}" for k, name in enumerate(groups.names) if totals[k, 0] > 0
     )
     return Titled(
         "Confusion matrix",
         f"{'Predicted in the right group' if groups.note else 'Predicted exactly right'}, by true "
         f"class: {hits}.{groups.note}",
-        chart.properties(height=max(160, min(460, 30 * size))),
+        chart.properties(
+            height=max(160, min(460, max(30, 13 * labels.lines + 6) * size)),
+            usermeta={"room": labels.room},
+        ),
     )
 
 
@@ -198,18 +177,22 @@ def class_errors(comparison: Comparison) -> Titled:
     rows = groups.summed(counts)
     total = groups.summed(np.where(counts > 0, errors, 0) * counts)
     errors = np.divide(total, rows, out=np.full(len(rows), np.nan), where=rows > 0)
-    frame = pd.DataFrame({"class": groups.names, "MAE": errors, "rows": rows}).dropna()
+    labels = AxisLabels.of(groups.names)
+    columns = {"class": groups.names, "label": labels.names, "MAE": errors, "rows": rows}
+    frame = pd.DataFrame(columns).dropna()
+    if not frame["MAE"].any():
+        return Titled("Error of each class", "Every row is predicted exactly right.", None)
     chart = (
         alt.Chart(frame)
-        .mark_bar(color=BLUE)
+        .mark_bar(color=_colour(comparison))
         .encode(
-            x=alt.X("class:N", sort=groups.names, title="true class", axis=alt.Axis(labelAngle=0)),
+            x=alt.X("label:N", sort=labels.names, title="true class", axis=labels.across(alt.Axis)),
             y=alt.Y("MAE:Q", title="mean absolute error"),
             tooltip=["class", "rows", alt.Tooltip("MAE", format=".3f")],
         )
-        .properties(height=200)
+        .properties(height=200, usermeta={"room": labels.room})
     )
-    words = ", ".join(f"class {row['class']} {row['MAE']:.2f}" for _, row in frame.iterrows())
+    words = ", ".join(f"{row['class']} {row['MAE']:.2f}" for _, row in frame.iterrows())
     return Titled(
         "Error of each class", f"Mean absolute error by true class: {words}.{groups.note}", chart
     )
@@ -220,11 +203,12 @@ def reliability(comparison: Comparison) -> Titled:
     alt = altair()
     probabilities = _probabilities(comparison)
     frames, gaps = [], []
-    for of, name in (("exceedance", "y > k"), ("probabilities", "y = k")):
+    events = ("above a class", "exactly a class")
+    for of, name in zip(("exceedance", "probabilities"), events, strict=True):
         table = reliability_of(comparison.truth, probabilities, of=of)  # type: ignore[arg-type]
         frames.append(pd.DataFrame({**table._asdict(), "event": name}))
         worst = np.abs(table.predicted - table.observed)[table.rows > 0.001 * table.rows.sum()]
-        gaps.append(f"{name} at most {worst.max():.3f} off")
+        gaps.append(f"{name}, at most {worst.max():.0%} off")
     frame = pd.concat(frames)
     line = (
         alt.Chart(pd.DataFrame({"predicted": [0, 1], "observed": [0, 1]}))
@@ -233,18 +217,19 @@ def reliability(comparison: Comparison) -> Titled:
     )
     chart = (
         alt.Chart(frame)
-        .mark_line(point=True)
+        .mark_line(point=True, color=_colour(comparison))
         .encode(
             x=alt.X(
                 "predicted:Q", title="predicted probability", scale=alt.Scale(domain=[0, 1]),
-                axis=alt.Axis(format=".0%"),
+                axis=alt.Axis(format=".0%", tickCount=5),
             ),
             y=alt.Y(
                 "observed:Q", title="how often it happened", scale=alt.Scale(domain=[0, 1]),
                 axis=alt.Axis(format=".0%"),
             ),
-            color=alt.Color(
-                "event:N", scale=alt.Scale(range=[ORANGE, BLUE]), legend=alt.Legend(orient="top"),
+            strokeDash=alt.StrokeDash(
+                "event:N", title=None, scale=alt.Scale(domain=events, range=[[1, 0], [6, 3]]),
+                legend=alt.Legend(orient="top", labelLimit=0, symbolType="stroke"),
             ),
             tooltip=[
                 "event", alt.Tooltip("predicted", format=".1%"),
@@ -255,19 +240,21 @@ def reliability(comparison: Comparison) -> Titled:
     )  # fmt: skip
     return Titled(
         "Reliability",
-        f"On the dashed line, predictions come true as often as they say: {'; '.join(gaps)}.",
+        f"On the grey line, predictions come true as often as they say. That the class is "
+        f"{'; that it is '.join(gaps)}.",
         line + chart,
     )
 
 
-def coverage(comparison: Comparison) -> Titled | None:
+def coverage(comparison: Comparison) -> Titled:
     """The coverage of prediction intervals, and their width."""
     alt = altair()
     frame, source = coverage_table(comparison)
     if frame is None:
-        return None
+        return Titled("Coverage and width of prediction intervals", source, None)
     base = alt.Chart(frame).encode(
-        x=alt.X("wished:Q", title="wished coverage", axis=alt.Axis(format=".0%"),
+        x=alt.X("wished:Q", title="wished coverage",
+                axis=alt.Axis(format=".0%", tickCount=5),
                 scale=alt.Scale(domain=[0.5, 1])),
         tooltip=[
             alt.Tooltip("wished", format=".0%"), alt.Tooltip("found", format=".1%"),
@@ -275,11 +262,13 @@ def coverage(comparison: Comparison) -> Titled | None:
         ],
     )  # fmt: skip
     wished = base.mark_line(color=GREY, strokeDash=[4, 4]).encode(y="wished:Q")
-    held = base.mark_line(color=BLUE, point=alt.OverlayMarkDef(color=BLUE)).encode(
-        y=alt.Y("found:Q", title="found coverage", scale=alt.Scale(domain=[0.5, 1]),
-                axis=alt.Axis(format=".0%"))
+    own = _colour(comparison)
+    lowest = min(0.5, float(frame["found"].min()))
+    held = base.mark_line(color=own, point=alt.OverlayMarkDef(color=own)).encode(
+        y=alt.Y("found:Q", title="found coverage", axis=alt.Axis(format=".0%"),
+                scale=alt.Scale(domain=[lowest, 1], zero=False))
     )  # fmt: skip
-    width = base.mark_line(color=ORANGE, point=alt.OverlayMarkDef(color=ORANGE)).encode(
+    width = base.mark_line(color=own, point=alt.OverlayMarkDef(color=own)).encode(
         y=alt.Y("width:Q", title="mean number of classes")
     )
     row = frame.iloc[(frame["wished"] - 0.9).abs().argmin()]
@@ -303,7 +292,10 @@ def coverage_table(comparison: Comparison) -> tuple[pd.DataFrame | None, str]:
         truth, p = truth[~half], p[~half]
         source = "The thresholds are from one half of the test rows, the figures from the other."
     else:
-        return None, ""
+        return None, (
+            f"There are too few test rows to check prediction intervals: {len(truth)}, of 40 that "
+            f"are needed."
+        )
     rows = []
     for wished in COVERAGES:
         ends = conformal.intervals(p, conformal.threshold(scores, wished))
@@ -317,20 +309,32 @@ def crossings(comparison: Comparison) -> Titled:
     """In how many rows a method's own curve contradicted itself."""
     alt = altair()
     rows = comparison.crossings()
+    if not any(row["share"] for row in rows):
+        return Titled(
+            "Rank inconsistency", "P(y > k) never rose with k: no curve contradicts itself.", None
+        )
+    of, labels = colours(comparison.methods), AxisLabels.of([row["method"] for row in rows], 18)
+    frame = pd.DataFrame(rows).assign(label=labels.names)
     chart = (
-        alt.Chart(pd.DataFrame(rows))
-        .mark_bar(height=14, color=BLUE)
+        alt.Chart(frame)
+        .mark_bar(height=14)
         .encode(
-            y=alt.Y("method:N", sort=None, title=None),
+            y=alt.Y("label:N", sort=labels.names, title=None, axis=labels.down(alt.Axis)),
+            color=alt.Color(
+                "label:N", legend=None,
+                scale=alt.Scale(
+                    domain=labels.names, range=[of[row["method"]] for row in rows],
+                ),
+            ),
             x=alt.X(
-                "share:Q", title="share of rows", axis=alt.Axis(format=".1%"),
+                "share:Q", title="share of rows", axis=alt.Axis(format=".1%", tickCount=5),
                 scale=alt.Scale(domain=[0, max(0.01, *(row["share"] for row in rows), 0.0)]),
             ),
             tooltip=[
                 "method", alt.Tooltip("share", format=".2%"), alt.Tooltip("largest", format=".4f"),
             ],
         )
-        .properties(height=26 * len(rows))
+        .properties(height=max(26, 13 * labels.lines + 6) * len(rows))
     )  # fmt: skip
     words = "; ".join(f"{row['method']} {row['share']:.1%}" for row in rows)
     return Titled(
@@ -338,6 +342,11 @@ def crossings(comparison: Comparison) -> Titled:
         f"Share of rows in which the method's own P(y > k) rose with k, before repair: {words}.",
         chart,
     )
+
+
+def _colour(comparison: Comparison) -> str:
+    """That of the method that is looked at closely."""
+    return colours(comparison.methods)[comparison.best]
 
 
 def _probabilities(comparison: Comparison) -> Any:

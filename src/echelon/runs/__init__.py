@@ -5,6 +5,7 @@ from echelon.runs.folder import (
     OtherFormatError,
     Run,
     RunConfig,
+    add_explanation,
     claim_folder,
     is_done,
     mixture,
@@ -14,18 +15,22 @@ from echelon.runs.folder import (
     set_aside,
     write_run,
 )
+from echelon.runs.rows import column_cells, row_orders
 
 __all__ = [
     "Comparison",
     "OtherFormatError",
     "Run",
     "RunConfig",
+    "add_explanation",
     "claim_folder",
+    "column_cells",
     "is_done",
     "mixture",
     "read_run",
     "read_runs",
     "row_cells",
+    "row_orders",
     "set_aside",
     "write_run",
 ]

@@ -21,8 +21,11 @@ from echelon.evaluation.comparison import (
     summarise,
 )
 from echelon.evaluation.diagnostics import Diagnostic, diagnose
+from echelon.evaluation.learning import FitRecord, diagnose_fit
 from echelon.runs.folder import Run, mixture
 from echelon.terminal import visible
+
+_WIDTH = 80  # of a terminal
 
 
 @dataclass(frozen=True)
@@ -189,36 +192,101 @@ class Comparison:
         cleaned: dict[str, Any] = _without_nan(document)
         return cleaned
 
+    @cached_property
+    def ordered(self) -> list[str]:
+        """All that were run, the lowest mean absolute error first."""
+        return sorted(self.runs, key=lambda name: self.mean(name, "mae"))
+
+    def best_in(self, metric: str) -> str | None:
+        """Who has the best mean of a metric, but for the floor; None where none has one."""
+        row = metrics.METRICS[metric]
+        losses = {
+            name: row.loss(self.mean(name, metric))
+            for name in self.ordered
+            if self.role(name) != "floor"
+        }
+        known = {name: loss for name, loss in losses.items() if np.isfinite(loss)}
+        return min(known, key=known.__getitem__) if known else None
+
     def text(self) -> str:
-        """A table of methods for a terminal."""
+        """A table of methods for a terminal of 80 columns, the best first."""
         shown = metrics.shown_metrics(wide=False)
-        width = max(len(name) for name in self.runs) + 2
-        lines = [" " * width + "".join(f"{metric.title:>16}" for metric in shown)]
-        for name in self.runs:
-            cells = "".join(f"{self.cell(name, metric.name):>16}" for metric in shown)
-            lines.append(f"{name:<{width}}{cells}")
+        cells = {name: [self.cell(name, row.name, "±") for row in shown] for name in self.runs}
+        each = 2 + max(len(cell) for row in cells.values() for cell in row)
+        each = max(each, 2 + max(len(row.title) for row in shown))
+        room = max(_WIDTH - each * len(shown), 0)
+        width = min(room, max(len(name) for name in self.runs) + 2)
+        lines = [" " * width + "".join(f"{metric.title:>{each}}" for metric in shown)]
+        for name in self.ordered:
+            called = f"{name} *" if name == self.best and len(self.methods) > 1 else name
+            if len(called) > width:  # a long name has a line of its own
+                lines.append(called)
+                called = ""
+            lines.append(f"{called:<{width}}{''.join(f'{cell:>{each}}' for cell in cells[name])}")
+        if len(self.methods) > 1:
+            lines.append("(* the method with the lowest mean absolute error)")
         if any(len(runs) > 1 for runs in self.runs.values()):
             lines.append("(mean over the runs of each method, ± their standard deviation)")
         return "\n".join(lines)
 
-    def cell(self, method: str, metric: str) -> str:
+    def cell(self, method: str, metric: str, between: str = " ± ") -> str:
         """Mean ± SD of a method's runs."""
         values = [_value(run, metric) for run in self.runs[method]]
         if len(values) == 1:
             return f"{values[0]:.3f}"
-        return f"{np.mean(values):.3f} ± {np.std(values, ddof=1):.3f}"
+        return f"{np.mean(values):.3f}{between}{np.std(values, ddof=1):.3f}"
 
     @cached_property
     def findings(self) -> list[Diagnostic]:
         """Diagnostics of the main run."""
         arrays = self.main_run.predictions
-        return diagnose(
+        found = diagnose(
             self.truth,
             arrays["prediction"],
             arrays["probabilities"],
             crossings=arrays.get("crossings"),
             classes=self.classes,
         )
+        # Curves of one run of several divisions say how it went, not how it compares.
+        return found + diagnose_fit(self.truth, arrays["probabilities"], self._record())
+
+    def _record(self) -> FitRecord:
+        run = self.main_run
+        better = [
+            name
+            for name in self.simple_models
+            if self._beside(name)[0] == "different"
+            and self.mean(name, "mae") < self.mean(self.best, "mae")
+        ]
+        training = {k: v for k, v in run.outcome.get("training", {}).items() if v is not None}
+        return FitRecord(run.history, chosen_step(run), training, better[0] if better else None)
+
+    # ---- beside what -------------------------------------------------------------------------
+
+    @cached_property
+    def constant(self) -> tuple[str, float]:
+        """What a constant is called here and its MAE: a baseline, or that of these very rows."""
+        for name in self.ordered:
+            if self.role(name) == "baseline" and _is_constant(self.runs[name][0]):
+                return name, self.mean(name, "mae")
+        return "constant", metrics.constant_scores(self.truth, len(self.classes))["mae"]
+
+    @cached_property
+    def simple_models(self) -> list[str]:
+        """The baselines that are more than a constant, the best first."""
+        return [
+            name
+            for name in self.ordered
+            if self.role(name) == "baseline" and not _is_constant(self.runs[name][0])
+        ]
+
+    def _beside(self, name: str) -> tuple[str, str]:
+        """The verdict on the best method beside a baseline, and its words in a sentence."""
+        for difference in self.differences:
+            if {difference.first, difference.second} == {self.best, name}:
+                words = {"within noise": ", which is within noise"}
+                return difference.verdict, words.get(difference.verdict, "")
+        return "cannot tell", ""
 
     def crossings(self) -> list[dict[str, Any]]:
         """Share of rows whose raw curve contradicted itself, and by how much, for each method."""
@@ -234,20 +302,36 @@ class Comparison:
             )
         return rows
 
-    def answer(self) -> list[str]:
-        """What a reader in a hurry should know, in plain words."""
-        best = self.best
+    def lead(self) -> str:
+        """How good the best method is, beside a constant and the best simple model."""
         where = f"{len(self.truth):,} test rows"
         if len(self.splits) > 1:
             where += f" in each of {len(self.splits)} divisions"
-        error = self.mean(best, "mae")
-        within = self.mean(best, "accuracy_within")
-        sentences = []
+        error = self.mean(self.best, "mae")
+        right, within = (self.mean(self.best, name) for name in ("accuracy", "accuracy_within"))
+        who, it = f"On {where}, the model", "It"
         if len(self.methods) > 1:
-            sentences.append(
-                f"Of {len(self.methods)} methods, {best} has the lowest mean absolute error on "
-                f"{where}: {error:.3f} ranks."
+            who = f"Of {len(self.methods)} methods, {self.best} does best on {where}: it"
+        _, constant = self.constant
+        beside = f"{_than(error, constant)} always guessing the same class ({constant:.3f})"
+        if self.simple_models:
+            name = self.simple_models[0]
+            simple = self.mean(name, "mae")
+            beside += (
+                f", and {_than(error, simple)} the best simple model, {name} ({simple:.3f})"
+                f"{self._beside(name)[1]}"
             )
+        return (
+            f"{who} is right in {_share(right)} of the rows and at most one class off in "
+            f"{_share(within)}. {it} misses by {error:.3f} classes on average, {beside}."
+        )
+
+    def answer(self) -> list[str]:
+        """What a reader in a hurry should know, in plain words; the first sentence is the lead."""
+        best = self.best
+        error = self.mean(best, "mae")
+        sentences = [self.lead()]
+        if len(self.methods) > 1:
             leads = [
                 difference
                 for difference in self.differences
@@ -269,13 +353,13 @@ class Comparison:
                     if lead.verdict == "within noise"
                 ]
                 sentences.append(f"Its lead over {_listed(noise)} is within noise.")
-        else:
-            sentences.append(f"On {where} the model misses by {error:.3f} ranks on average.")
-        sentences.append(f"{within:.0%} of its predictions are at most one rank off.")
+        elif not self.simple_models:
+            sentences.append(
+                "No simple model was fitted beside it: `echelon compare` does that, on the same "
+                "rows."
+            )
         for name in self.runs:
-            if self.role(name) == "baseline":
-                sentences.append(f"The {name} baseline misses by {self.mean(name, 'mae'):.3f}.")
-            elif self.role(name) == "floor":
+            if self.role(name) == "floor":
                 sentences.append(_beside_the_floor(best, error, self.mean(name, "mae")))
         troubles = [finding.title.lower() for finding in self.findings if finding.state != "fine"]
         if troubles:
@@ -295,6 +379,48 @@ def _beside_the_floor(method: str, error: float, floor: float) -> str:
         f"The best possible predictor misses by {floor:.3f} on these rows. That {method} misses by "
         f"less is luck: over many rows nothing can."
     )
+
+
+def chosen_step(run: Run) -> int | None:
+    """The number of the epoch or the round that a run kept; None where nobody chose one."""
+    for name in ("best_epoch", "trees"):
+        if run.outcome.get(name) is not None:
+            return int(run.outcome[name])
+    return None
+
+
+def _is_constant(run: Run) -> bool:
+    probabilities = run.predictions["probabilities"]
+    return bool((probabilities == probabilities[:1]).all())
+
+
+def _share(value: float) -> str:
+    """A share in percent, which is 100% or 0% only where it is all or nothing.
+
+    Examples
+    --------
+    >>> _share(0.72), _share(0.996), _share(1.0)
+    ('72%', 'more than 99%', '100%')
+    """
+    if value < 1 and f"{value:.0%}" == "100%":
+        return "more than 99%"
+    if value > 0 and f"{value:.0%}" == "0%":
+        return "less than 1%"
+    return f"{value:.0%}"
+
+
+def _than(error: float, other: float) -> str:
+    """How one error stands to another, to be followed by what the other is.
+
+    Examples
+    --------
+    >>> _than(0.3, 0.4), _than(0.5, 0.4), _than(0.4, 0.4)
+    ('25% less than', '25% more than', 'as much as')
+    """
+    if other == 0 or f"{error:.3f}" == f"{other:.3f}":
+        return "as much as" if error == other or other > 0 else "more than"
+    change = error / other - 1
+    return f"{abs(change):.0%} {'less' if change < 0 else 'more'} than"
 
 
 def _mean(runs: Sequence[Run], metric: str) -> float:

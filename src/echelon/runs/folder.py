@@ -1,10 +1,12 @@
 """The run folder: the one place that knows its format.
 
 A run is a folder with what was asked (`config.json`), where (`environment.json`), how it went
-(`history.json`), what came out (`metrics.json`, `outcome.json`, `predictions.npz`) and a file
-`DONE` with the checksums of the others. It is made beside its place and then moved there, so that a
-folder with `DONE` is whole and is never rewritten. Its name ends in a hash of the configuration:
-whoever asks for the same thing twice finds it done.
+(`history.json`), what came out (`metrics.json`, `outcome.json`, `predictions.npz`, and of a model
+that has statistics `statistics.json`) and a file `DONE` with the checksums of the others. It is
+made beside its place and then moved there, so that a folder with `DONE` is whole and is never
+rewritten; what explains it may be put beside it later, in `explanation.json`, with the checksum of
+`DONE` in it. Its name ends in a hash of the configuration: whoever asks for the same thing twice
+finds it done.
 
 A folder of runs that belong together has a file `comparison.json` with what they must share.
 Both `config.json` and that file begin with the number of the format, so that what another echelon
@@ -25,6 +27,7 @@ import stat
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +38,15 @@ from numpy.typing import NDArray
 from echelon._version import __version__
 from echelon.data.kinds.text import plain_text
 from echelon.processes import world_size
-from echelon.storage.atomic import move, new_folder, write_new
+from echelon.runs.explained import check_explanation
+from echelon.runs.rows import check_cells
+from echelon.storage.atomic import move, new_folder, write_new, write_text
 
 FORMAT = 2  # of run folders; those of format 1 have no number
 _DOCUMENTS = ("config", "environment", "history", "metrics", "outcome")
+_STATISTICS = "statistics"  # a key of the outcome that has a file of its own
 _ARRAYS = "predictions.npz"
+_EXPLANATION = "explanation.json"
 _TEXT_LENGTH = 600  # characters of a text that are kept to be shown
 _ROLES = ("method", "baseline", "floor")
 _SUBSETS = ("test", "valid")
@@ -167,7 +174,8 @@ class Run:
     """What a run folder holds; `predictions` are arrays by name, `outcome` what else came out.
 
     Of the arrays, `row` has the number of each scored row in the file that it comes from, counted
-    from 0 and without the header, as ``frame.iloc`` takes it.
+    from 0 and without the header, as ``frame.iloc`` takes it. `explanation` is what
+    :func:`add_explanation` wrote beside a finished run.
     """
 
     config: RunConfig
@@ -176,6 +184,7 @@ class Run:
     predictions: Mapping[str, NDArray[Any]]
     outcome: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, Any] = field(default_factory=dict)
+    explanation: Mapping[str, Any] | None = None
 
 
 class OtherFormatError(ValueError):
@@ -189,16 +198,48 @@ def write_run(folder: str | Path, run: Run) -> None:
         "environment": run.environment or environment(),
         "history": run.history,
         "metrics": run.metrics,
-        "outcome": run.outcome,
+        "outcome": {name: each for name, each in run.outcome.items() if name != _STATISTICS},
     }
+    if _STATISTICS in run.outcome:
+        documents[_STATISTICS] = run.outcome[_STATISTICS]
     with new_folder(folder) as partial:
-        for name in _DOCUMENTS:
+        for name in documents:
             text = json.dumps(_plain(documents[name]), indent=2, allow_nan=False)
             (partial / f"{name}.json").write_text(text + "\n")
         arrays: dict[str, Any] = dict(run.predictions)
         np.savez_compressed(partial / _ARRAYS, **arrays)
         sums = {place.name: _checksum(place) for place in sorted(partial.iterdir())}
         (partial / "DONE").write_text(json.dumps(sums, indent=2) + "\n")
+
+
+def add_explanation(folder: str | Path, document: Mapping[str, Any]) -> None:
+    """Write ``explanation.json`` beside a finished run, which itself stays as it is.
+
+    Parameters
+    ----------
+    folder : path
+    document : mapping
+        As :meth:`echelon.evaluation.explanation.Explanation.document` gives it, its rows named as
+        in the run. It replaces one that is there.
+    """
+    folder = Path(folder)
+    if not is_done(folder):
+        raise ValueError(f"{folder} is not a finished run: it has no file DONE")
+    whole = {"format": FORMAT, "run": _checksum(folder / "DONE"), **document}
+    check_explanation(whole)
+    write_text(folder / _EXPLANATION, json.dumps(_plain(whole), allow_nan=False) + "\n")
+
+
+def _read_explanation(folder: Path) -> dict[str, Any] | None:
+    """What explains a run, where something does, and it is of this run."""
+    if not os.path.lexists(folder / _EXPLANATION):
+        return None
+    what = f"the explanation of {folder}"
+    document = _of_this_format(_parsed(_content(folder / _EXPLANATION)), _EXPLANATION, what)
+    if document.get("run") != _checksum(folder / "DONE"):
+        raise ValueError(f"{_EXPLANATION} is that of another run: remove it, or explain this one")
+    check_explanation(document)
+    return document
 
 
 def is_done(folder: str | Path) -> bool:
@@ -231,6 +272,9 @@ def read_run(folder: str | Path) -> Run:
         # First of all the format: of another one, nothing else is known.
         config = _of_this_format(_parsed(whole("config.json")), "config.json", f"the run {folder}")
         documents = {name: _parsed(whole(f"{name}.json")) for name in _DOCUMENTS[1:]}
+        if f"{_STATISTICS}.json" in sums:
+            found = _object(_parsed(whole(f"{_STATISTICS}.json")), f"{_STATISTICS}.json")
+            _object(documents["outcome"], "outcome.json")[_STATISTICS] = found
         run = Run(
             config=RunConfig.of(config),
             history=_history(documents["history"]),
@@ -238,6 +282,7 @@ def read_run(folder: str | Path) -> Run:
             predictions=_read_arrays(whole(_ARRAYS)),
             outcome=_outcome(documents["outcome"]),
             environment=_object(documents["environment"], "environment.json"),
+            explanation=_read_explanation(folder),
         )
         _check_arrays(run)
     except OtherFormatError:
@@ -389,7 +434,12 @@ def _must_agree(config: RunConfig) -> list[tuple[tuple[Any, ...], dict[str, Any]
         (("method", config.method), {"role": config.role, "parameters": parameters}),
     ]
     if config.command == "compare" and config.role == "method":
-        groups.append((("compared",), {"parameters": shared}))
+        if "/" in config.method:  # its backbone is its own
+            shared.pop("backbone", None)
+        model = shared.pop("model", None)
+        # Options in the name of a model are its own; networks have theirs under method_options.
+        if model is None:
+            groups.append((("compared", "/" in config.method), {"parameters": shared}))
     return groups
 
 
@@ -426,6 +476,7 @@ def environment() -> dict[str, Any]:
     """What a result may depend on beyond the configuration."""
     return {
         "echelon": __version__,
+        "date": datetime.now(timezone.utc).isoformat(timespec="minutes"),
         "torch": torch.__version__,
         "numpy": np.__version__,
         "python": platform.python_version(),
@@ -477,8 +528,9 @@ def _history(document: Any) -> list[dict[str, float]]:
     if not isinstance(document, list):
         raise ValueError(f"history.json must hold a list of epochs; got {document!r:.80}")
     epochs = [_numbers(epoch, "history.json") for epoch in document]
-    if any(not _is_whole(epoch.get("epoch"), 0) for epoch in epochs):
-        raise ValueError("history.json: every epoch must have its number, `epoch`")
+    # Networks learn in epochs, trees in rounds.
+    if any(not _is_whole(epoch.get("epoch", epoch.get("round")), 0) for epoch in epochs):
+        raise ValueError("history.json: every epoch must have its number, `epoch` or `round`")
     return epochs
 
 
@@ -493,6 +545,10 @@ def _outcome(document: Any) -> dict[str, Any]:
         if not isinstance(numbers.pop("member", None), str):
             raise ValueError(f"outcome.json: leaderboard must name each member; got {row!r:.80}")
         _numbers(numbers, "outcome.json, leaderboard")
+    _numbers(outcome.get("training", {}), "outcome.json, training")
+    for name in ("best_epoch", "trees"):
+        if outcome.get(name) is not None and not _is_whole(outcome[name], 0):
+            raise ValueError(f"outcome.json: {name} must be an integer; got {outcome[name]!r:.80}")
     if not _is_number(outcome.get("seconds", 0.0)):
         raise ValueError(f"outcome.json: seconds must be a number; got {outcome['seconds']!r:.80}")
     return outcome
@@ -559,6 +615,7 @@ def _check_arrays(run: Run) -> None:
             # The conformal score of a row whose truth is its mode is infinite.
             if name == "crossings" and np.isinf(values).any():
                 raise ValueError(f"{name} must be finite numbers")
+    check_cells(arrays, rows or 0)
     if "text" in arrays and arrays["text"].dtype.kind != "U":
         raise ValueError("text must be texts")
     if "image" in arrays:

@@ -75,11 +75,11 @@ def train(
     time_limit : float, optional
         Seconds after which no further epoch begins.
     """
-    if network.method.spec.couples_rows and fabric.world_size > 1:
+    reason = network.method.needs_one_device
+    if reason is not None and fabric.world_size > 1:
         raise ValueError(
-            f"{network.method.name} couples the rows of a batch, and pairs across "
-            f"{fabric.world_size} processes would be missed; train on one device or choose another "
-            f"method"
+            f"{network.method.name} {reason}, and there are {fabric.world_size}; train on one "
+            f"device or choose another method"
         )
     run = _Run(network, rows, validation, settings, seed, fabric, workers)
     if folder is not None and (found := folder.load()) is not None:

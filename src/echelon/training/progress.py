@@ -1,13 +1,36 @@
 """Progress bars on standard error: over the epochs of a fit, and over many runs."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 
+from echelon.evaluation.metrics import METRICS
 from echelon.terminal import drawing_stream
 
+_VALIDATION = "validation_"  # before the name of the metric, in a history
+_BAR = 12  # characters, so that a line with its scores fits into 80
+
 Report = Callable[[dict[str, float]], None]
+
+
+def score_words(row: Mapping[str, float], best: float | None = None) -> str:
+    """The scores of an epoch in a few words, with the best of the validation so far.
+
+    Examples
+    --------
+    >>> score_words({"epoch": 3, "loss": 0.5, "validation_ranked_probability_score": 0.21}, 0.2)
+    'loss 0.500  val RPS 0.210 (best 0.200)'
+    """
+    words = []
+    for name, value in row.items():
+        if name.startswith(_VALIDATION):
+            title = METRICS[name.removeprefix(_VALIDATION)].title
+            so_far = "" if best is None else f" (best {best:.3f})"
+            words.append(f"val {title} {value:.3f}{so_far}")
+        elif name != "epoch":
+            words.append(f"{name} {value:.3f}")
+    return "  ".join(words)
 
 
 @contextmanager
@@ -17,23 +40,51 @@ def epoch_bar(title: str, max_epochs: int, shown: bool) -> Iterator[Report | Non
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
+    from rich.text import Text
 
+    class Left(ProgressColumn):
+        """The time that is probably left, or the time that it took."""
+
+        def render(self, task: Task) -> Text:
+            if task.finished:
+                return Text(f"{_clock(task.finished_time or 0)} taken")
+            left = task.time_remaining
+            return Text("" if left is None else f"{_clock(left)} left")
+
+    # No column may wrap or be cut on a terminal of 80: the bar is what is left of it.
     columns = (
         TextColumn("{task.description}", markup=False),
-        BarColumn(),
+        BarColumn(bar_width=_BAR),
         TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-        TimeRemainingColumn(elapsed_when_finished=True),
-        TextColumn("{task.fields[scores]}"),
+        Left(),
+        TextColumn("{task.fields[scores]}", markup=False),
     )
+    best: dict[str, float] = {}
     with Progress(*columns, console=Console(file=drawing_stream())) as progress:
         task = progress.add_task(title, total=max_epochs, scores="")
 
         def report(row: dict[str, float]) -> None:
-            scores = [f"{name} {value:.4f}" for name, value in row.items() if name != "epoch"]
-            progress.update(task, completed=row["epoch"], scores="  ".join(scores))
+            for name in row:
+                if name.startswith(_VALIDATION):
+                    loss = METRICS[name.removeprefix(_VALIDATION)].loss
+                    best[name] = min(row[name], best.get(name, row[name]), key=loss)
+            so_far = next(iter(best.values()), None)
+            progress.update(task, completed=row["epoch"], scores=score_words(row, so_far))
 
         yield report
+
+
+def _clock(seconds: float) -> str:
+    """Seconds as a clock shows them: minutes and seconds, with hours where there are some.
+
+    Examples
+    --------
+    >>> _clock(75.4), _clock(3700)
+    ('1:15', '1:01:40')
+    """
+    whole = str(timedelta(seconds=max(0, round(seconds))))
+    return whole.removeprefix("0:").removeprefix("0") if whole.startswith("0:") else whole
 
 
 @contextmanager
@@ -54,12 +105,11 @@ def fit_bar(total: int, shown: bool) -> Iterator[Callable[[int, str, float], Non
 
         def render(self, task: Task) -> Text:
             seconds = task.fields["end"] - time.monotonic()
-            known = seconds < float("inf")
-            return Text(f"{timedelta(seconds=max(0, round(seconds)))} left" if known else "")
+            return Text(f"{_clock(seconds)} left" if seconds < float("inf") else "")
 
     columns = (
         TextColumn("fits"),
-        BarColumn(),
+        BarColumn(bar_width=_BAR),
         TextColumn("{task.completed:.0f}/{task.total:.0f}"),
         SecondsLeft(),
         TextColumn("{task.description}", markup=False),
@@ -71,6 +121,33 @@ def fit_bar(total: int, shown: bool) -> Iterator[Callable[[int, str, float], Non
 
         def report(done: int, name: str, seconds: float) -> None:
             progress.update(task, completed=done, description=name, end=time.monotonic() + seconds)
+
+        yield report
+
+
+@contextmanager
+def work_bar(title: str, total: int, shown: bool) -> Iterator[Callable[[int, str], None] | None]:
+    """Something to call with how much more is done and what it was for, or None without a bar."""
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn(title),
+        BarColumn(),
+        TextColumn("{task.percentage:.0f} %"),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}", markup=False),
+    )
+    console = Console(file=drawing_stream())
+    hidden = not console.is_terminal  # as for runs
+    with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
+        task = progress.add_task("", total=total)
+
+        def report(more: int, what: str) -> None:
+            progress.update(task, advance=more, description=what)
 
         yield report
 
@@ -89,7 +166,7 @@ def run_bar(total: int, shown: bool) -> Iterator[Callable[[str, bool], None] | N
 
     columns = (
         TextColumn("runs"),
-        BarColumn(),
+        BarColumn(bar_width=_BAR),
         TextColumn("{task.completed:.0f}/{task.total:.0f}"),
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}"),
@@ -109,7 +186,7 @@ def run_bar(total: int, shown: bool) -> Iterator[Callable[[str, bool], None] | N
             left = ""
             if new:
                 seconds = (time.monotonic() - start) / new * (total - done)
-                left = f"about {timedelta(seconds=round(seconds))} left"
+                left = f"about {_clock(seconds)} left"
             progress.update(task, completed=done, description=name, left=left)
 
         yield report

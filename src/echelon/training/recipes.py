@@ -27,6 +27,9 @@ from echelon.networks.table import (
 
 RECIPES = ("default", "paper")
 _OF_TABLES: Mapping[str, str] = {"default": DEFAULTS["table"], "paper": "paper"}
+# Few rows are learnt better by an ensemble, whose time they bear.
+_OF_FEW_ROWS = "tabm"
+_FEW_ROWS = 5000
 
 
 @dataclass(frozen=True)
@@ -195,6 +198,7 @@ def make_spec(
     backbone: Names | nn.Module | None,
     parts: tuple[str, ...],
     overrides: Mapping[str, Any],
+    num_rows: int | None = None,
 ) -> NetworkSpec:
     """The network of a recipe for a method and the parts that rows have.
 
@@ -203,15 +207,21 @@ def make_spec(
     recipe : {"default", "paper"}
     method : str
     backbone : str, mapping from part to str, or nn.Module, optional
-        Without one, the recipe's own for tables, and the default of every other part.
+        Without one, the recipe's own for tables (of the default recipe ``"tabm"`` up to 5,000 rows
+        and ``"mlp"`` above, with options of backbones, and for methods that compare the rows of a
+        batch), and the default of every other part.
     parts : tuple of str
         Some of "table", "text" and "image".
     overrides : mapping
         Any of `backbone_options`, `method_options`, `inputs` (options by kind) and `scaling`;
         those that are None are left to the recipe.
+    num_rows : int, optional
+        Of the training rows, where they are known.
 
     Examples
     --------
+    >>> make_spec("default", "corn", None, ("table",), {}, num_rows=1000).backbones
+    {'table': 'tabm'}
     >>> make_spec("paper", "corn", None, ("table",), {}).backbone_options
     {'table': {'hidden': (300, 300)}}
     """
@@ -225,6 +235,14 @@ def make_spec(
         asked = backbone
         if asked is None and parts == ("table",):
             asked = _OF_TABLES[recipe]
+            if (
+                recipe == "default"
+                and num_rows is not None
+                and num_rows <= _FEW_ROWS
+                and not overrides.get("backbone_options")
+                and not couples_rows(method)
+            ):
+                asked = _OF_FEW_ROWS
         backbones = choose_backbones(asked, parts)
         _refuse_coupled_members(method, backbones)
     spec = NetworkSpec(method, backbones)
@@ -245,9 +263,20 @@ def make_spec(
     )
 
 
+def couples_rows(method: str) -> bool:
+    """Whether a method compares the rows of a batch, so that it takes no ensembles.
+
+    Examples
+    --------
+    >>> couples_rows("cnnpor"), couples_rows("corn")
+    (True, False)
+    """
+    return method in METHODS and METHODS[method].couples_rows
+
+
 def _refuse_coupled_members(method: str, backbones: Mapping[str, str]) -> None:
     """Raise where a method compares the rows of a batch and a backbone gives several of each."""
-    if method not in METHODS or not METHODS[method].couples_rows:
+    if not couples_rows(method):
         return
     for name in backbones.values():
         if backbone_row(name).is_ensemble:

@@ -8,8 +8,8 @@ import torch
 from echelon.data.columns import KINDS as COLUMN_KINDS
 from echelon.data.inputs import Inputs
 from echelon.data.kinds.base import CELL_KINDS, KINDS, cell_kind, input_options
+from echelon.data.schema import TableSchema
 from echelon.data.splits import hold_out
-from echelon.data.tables import TableSchema
 from echelon.networks.table import backbone_row
 
 CELLS = {

@@ -28,8 +28,8 @@ from echelon.data.kinds.image import (
 RED = (200, 30, 10)
 
 
-def save(path: Path, picture: Image.Image, **options) -> str:
-    picture.save(path, **options)
+def save(path: Path, image: Image.Image, **options) -> str:
+    image.save(path, **options)
     return str(path)
 
 
@@ -66,11 +66,11 @@ def test_of_an_animation_the_first_frame_counts(tmp_path: Path) -> None:
 
 
 def test_exif_orientation_is_followed(tmp_path: Path) -> None:
-    picture = Image.new("RGB", (30, 20), "white")
-    picture.paste(RED, (0, 0, 15, 20))  # the left half
+    image = Image.new("RGB", (30, 20), "white")
+    image.paste(RED, (0, 0, 15, 20))  # the left half
     exif = Image.Exif()
     exif[0x0112] = 6  # to be turned by a quarter, clockwise
-    path = save(tmp_path / "a.jpg", picture, exif=exif, quality=100)
+    path = save(tmp_path / "a.jpg", image, exif=exif, quality=100)
     found = open_image(path)
     assert found.size == (20, 30)
     assert found.getpixel((10, 5))[0] > found.getpixel((10, 5))[2] + 50  # red is at the top now
@@ -82,7 +82,7 @@ def broken_files(folder: Path) -> dict[str, str]:
     whole = io.BytesIO()
     Image.effect_noise((64, 64), 50).save(whole, "PNG")
     (folder / "cut.png").write_bytes(whole.getvalue()[:300])
-    (folder / "text.jpg").write_text("no picture")
+    (folder / "text.jpg").write_text("no image")
     (folder / "empty.png").write_bytes(b"")
     Image.new("1", (10_000, 8_500)).save(folder / "huge.png")
     return {
@@ -135,12 +135,12 @@ def gradient(width: int = 20, height: int = 20) -> np.ndarray:
 
 
 def test_the_middle_without_a_seed_and_a_random_place_with_one() -> None:
-    pictures = Images(cells(gradient()), ImageSettings(20, 16, flip=True))
-    middle = pictures.take(np.array([0]))
+    images = Images(cells(gradient()), ImageSettings(20, 16, flip=True))
+    middle = images.take(np.array([0]))
     assert middle.shape == (1, 3, 16, 16)
     assert middle.dtype == torch.uint8
     assert middle[0, 0, 0, 0] == 20  # two pixels down and two to the right
-    found = [pictures.take(np.array([0]), (seed, 0)) for seed in range(30)]
+    found = [images.take(np.array([0]), (seed, 0)) for seed in range(30)]
     corners = {int(one[0, 0, 0, 0]) for one in found}
     assert len(corners) > 5
     mirrored = [bool(one[0, 0, 0, 0] > one[0, 0, 0, 1]) for one in found]
@@ -151,13 +151,13 @@ def test_the_middle_without_a_seed_and_a_random_place_with_one() -> None:
 
 
 def test_the_seed_the_epoch_and_the_row_decide() -> None:
-    pictures = Images(cells(*[gradient()] * 8), ImageSettings(20, 10, flip=True))
-    whole = pictures.take(np.arange(8), (3, 1))
-    alone = torch.cat([pictures.take(np.array([row]), (3, 1)) for row in range(8)])
+    images = Images(cells(*[gradient()] * 8), ImageSettings(20, 10, flip=True))
+    whole = images.take(np.arange(8), (3, 1))
+    alone = torch.cat([images.take(np.array([row]), (3, 1)) for row in range(8)])
     assert torch.equal(whole, alone)  # whatever batch a row is in
-    assert not torch.equal(whole, pictures.take(np.arange(8), (3, 2)))
-    assert not torch.equal(whole, pictures.take(np.arange(8), (4, 1)))
-    inputs = Inputs({"image": pictures})
+    assert not torch.equal(whole, images.take(np.arange(8), (3, 2)))
+    assert not torch.equal(whole, images.take(np.arange(8), (4, 1)))
+    inputs = Inputs({"image": images})
     parts = [np.arange(0, 4), np.arange(4, 8)]
     for workers in (0, 1, 3):
         made = prefetched(lambda rows: inputs.take(rows, (3, 1))["image"], parts, workers)
@@ -292,7 +292,7 @@ def test_a_side_has_a_limit_of_its_own(
         open_image(tmp_path / "a.png")
 
 
-def test_a_large_picture_is_converted_in_bands(tmp_path: Path, monkeypatch) -> None:
+def test_a_large_image_is_converted_in_bands(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("echelon.data.kinds.image._BAND_PIXELS", 40)
     generator = np.random.default_rng(0)
     values = generator.integers(0, 256, size=(17, 13, 4)).astype(np.uint8)

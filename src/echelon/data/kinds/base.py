@@ -109,10 +109,45 @@ class Encoding(Protocol):
         ...
 
 
+class MeasuredKind(ABC):
+    """A kind of column in a table whose cells become numbers."""
+
+    name: ClassVar[str]
+    typed_writing: ClassVar[str] = ""
+    """The writing of columns that have a type of this kind; see `echelon.data.numerals`."""
+
+    @abstractmethod
+    def has_dtype(self, dtype: Any) -> bool:
+        """Whether a type of columns says that all its cells are of this kind."""
+
+    @abstractmethod
+    def decide_writing(
+        self, cells: NDArray[Any], counts: NDArray[np.int64], decimal: str | None
+    ) -> tuple[str, Any]:
+        """How cells (n,) are written if they are of this kind, and what they are when so read.
+
+        `counts` says how often each cell occurs, `decimal` is the decimal sign of the table.
+        """
+
+    @abstractmethod
+    def read_cells(self, cells: NDArray[Any], writing: str = "") -> Any:
+        """The number of each cell, (n,): NaN where it is missing, None where it is of no such."""
+
+    @abstractmethod
+    def read_typed(self, column: "pd.Series[Any]") -> NDArray[np.float64]:
+        """The numbers of a column that has a type of this kind, (n,)."""
+
+    @abstractmethod
+    def typed(self, values: NDArray[np.float64]) -> NDArray[Any]:
+        """Numbers as a column that has a type of this kind, (n,)."""
+
+
 class CellKind(ABC):
     """A kind whose cells are those of one column."""
 
     name: ClassVar[str]
+    has_words: ClassVar[bool] = False
+    """Whether a cell is made of words that can be left out one by one."""
     reading_options: ClassVar[tuple[str, ...]] = ()
     """Options of how cells are read; all others are of what they become, and saved with it."""
 

@@ -281,6 +281,7 @@ class TextKind(CellKind):
     """Texts: every cell is a string, empty where it is missing."""
 
     name = "text"
+    has_words = True
 
     def read(self, column: "pd.Series[Any]") -> NDArray[Any]:
         """The cells of a column, (n,) strings, empty where missing."""

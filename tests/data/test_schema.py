@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from echelon.data.tables import TableSchema
+from echelon.data.schema import TableSchema
 
 
 def test_arrays_of_any_kind() -> None:

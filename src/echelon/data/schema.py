@@ -1,4 +1,4 @@
-"""From tables as people have them to the cells of their rows, by kind.
+"""What the columns of a table are, and from tables as people have them to cells by kind.
 
 Invariant: what a column means (its kind, its categories) is decided once, on the training rows, and
 kept in a `TableSchema`.
@@ -18,15 +18,12 @@ from echelon.data.calendar import calendar_numbers, part_names
 from echelon.data.columns import (
     DECIMAL,
     KINDS,
-    MAX_CATEGORIES,
-    UNKNOWN,
+    MEASURED,
     WRITINGS,
     Column,
     Kind,
     Remarks,
-    array_of_numbers,
     as_array,
-    codes_of,
     decide_column,
     frame_of,
     numbers_of,
@@ -37,6 +34,9 @@ from echelon.data.columns import (
 from echelon.data.identifiers import KEEP, identifier_reason
 from echelon.data.kinds.base import CELL_KINDS, TABLE, cell_kind
 from echelon.data.kinds.base import KINDS as ROW_KINDS
+from echelon.data.kinds.categories import CATEGORY, MAX_CATEGORIES, UNKNOWN, codes_of
+from echelon.data.kinds.dates import DATES
+from echelon.data.kinds.numbers import NUMBERS, array_of_numbers
 from echelon.data.numerals import decimal_sign
 
 __all__ = [
@@ -114,7 +114,7 @@ class TableSchema:
     @property
     def measured(self) -> list[Column]:
         """Columns whose cells become numbers: numbers, booleans and dates."""
-        return [column for column in self.columns if column.kind in ("number", "date")]
+        return [column for column in self.columns if column.kind in MEASURED]
 
     @property
     def numeric(self) -> list[Column]:
@@ -123,14 +123,26 @@ class TableSchema:
         return [*self.measured, *parts]
 
     @property
+    def numeric_owners(self) -> list[str]:
+        """The column that each of :attr:`numeric` comes from: of the part of a date, the date."""
+        dates = [date.name for date in self.calendar for _ in part_names(date.name)]
+        return [*(column.name for column in self.measured), *dates]
+
+    @property
     def calendar(self) -> list[Column]:
         """Columns of dates that also give their year, month and weekday."""
-        return [column for column in self.columns if column.kind == "date" and column.writing]
+        return [column for column in self.columns if column.kind == DATES.name and column.writing]
+
+    def with_calendar(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """The numbers of :attr:`numeric` from those of :attr:`measured`, (n, p)."""
+        places = [i for i, column in enumerate(self.measured) if column in self.calendar]
+        parts = [part for i in places for part in calendar_numbers(numbers[:, i])]
+        return np.column_stack([numbers, *parts]) if parts else numbers
 
     @property
     def categorical(self) -> list[Column]:
         """Columns of categories."""
-        return self.of_kind("category")
+        return self.of_kind(CATEGORY)
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -197,7 +209,7 @@ class TableSchema:
                     f"{len(self.columns)} features as input"
                 )
             plain = self.parts == (TABLE,) and not self.categorical and array.dtype.kind in "biuf"
-            if plain and all(column.kind == "number" for column in self.columns):
+            if plain and all(column.kind == NUMBERS.name for column in self.columns):
                 numbers = array_of_numbers(array)
                 return RawTable(numbers, np.zeros((len(numbers), 0), dtype=np.int64))
             table = frame_of(array)
@@ -222,12 +234,13 @@ class TableSchema:
         rows, remarks = len(table), Remarks()
         known = self.measured
         if decimal := table.attrs.get(DECIMAL):  # of this table, whatever the training rows had
-            known = [replace(c, writing=decimal) if c.kind == "number" else c for c in known]
-        measured = {c.name: numbers_of(table[c.name], c, remarks) for c in known}
-        parts = [part for date in self.calendar for part in calendar_numbers(measured[date.name])]
+            known = [replace(c, writing=decimal) if c.kind == NUMBERS.name else c for c in known]
+        measured = [numbers_of(table[c.name], c, remarks) for c in known]
         read = RawTable(
-            stack([*measured.values(), *parts], rows, np.float64),
-            stack([codes_of(table[c.name], c) for c in self.categorical], rows, np.int64),
+            self.with_calendar(stack(measured, rows, np.float64)),
+            stack(
+                [codes_of(table[c.name], c.categories) for c in self.categorical], rows, np.int64
+            ),
             {
                 kind: cell_kind(kind).read(table[self.of_kind(kind)[0].name])
                 for kind in CELL_KINDS
@@ -258,7 +271,7 @@ def _decide_all(table: pd.DataFrame, asked: dict[str, Kind]) -> tuple[Column, ..
             remarks.left_out[name] = reason
         else:
             decided = decide_column(name, column, remarks, decimal)
-            if decided.kind in ("number", "date"):
+            if decided.kind in MEASURED:
                 decided = replace(decided, writing=writings.get(name, decided.writing))
             columns.append(decided)
     if not columns:  # nothing else to learn from

@@ -87,7 +87,7 @@ class SharedWeightHead(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Logits (..., K-1) of features (..., in_features)."""
-        return _in_full_precision(self.score, features) + self.bias
+        return in_full_precision(self.score, features) + self.bias
 
 
 class CutpointHead(nn.Module):
@@ -149,7 +149,7 @@ class CutpointHead(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Logits (..., K-1) of features (..., in_features): first cutpoint - score, then steps."""
-        first = self.first_cutpoint - _in_full_precision(self.score, features)  # (..., 1)
+        first = self.first_cutpoint - in_full_precision(self.score, features)  # (..., 1)
         steps = self.steps.expand(*first.shape[:-1], -1)  # (..., K-2)
         return torch.cat([first, steps], -1)
 
@@ -225,7 +225,7 @@ class ScoreHead(_ScaledCutpointHead):
 
     def forward(self, features: Tensor) -> Tensor:
         """Logits (..., K) of features: the score, then first cutpoint - a score, then steps."""
-        score = _in_full_precision(self.score, features)  # (..., 1)
+        score = in_full_precision(self.score, features)  # (..., 1)
         scale = nn.functional.softplus(self.raw_scale)
         first = self.first_cutpoint - scale * score.detach()
         return torch.cat([score, first, self.steps.expand(*first.shape[:-1], -1)], -1)
@@ -278,7 +278,7 @@ class RegressionHead(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Logits (..., 2) of features (..., in_features): the value and log_sigma."""
-        value = _in_full_precision(self.value, features)  # (..., 1)
+        value = in_full_precision(self.value, features)  # (..., 1)
         return torch.cat([value, self.log_sigma.expand_as(value)], -1)
 
 
@@ -340,7 +340,7 @@ class UnimodalHead(nn.Module):
         if self.form == "slopes":
             slopes: Tensor = self.value(features)
             return slopes
-        value = _in_full_precision(self.value, features)
+        value = in_full_precision(self.value, features)
         return torch.cat([value, self.log_temperature.expand_as(value)], -1)
 
 
@@ -349,7 +349,7 @@ def _raw_of(value: float) -> float:
     return value + math.log(-math.expm1(-value))
 
 
-def _in_full_precision(layer: nn.Linear, features: Tensor) -> Tensor:
+def in_full_precision(layer: nn.Linear, features: Tensor) -> Tensor:
     """A layer's outputs in the precision of its own weights, whatever autocast says."""
     with without_autocast(features.device):
         return nn.functional.linear(features.to(layer.weight.dtype), layer.weight, layer.bias)

@@ -1,0 +1,166 @@
+"""Cross-entropy under pairwise constraints on a score of the logits: CNNPOR as a family.
+
+Invariant: no array is larger than the logits. The hinges of all pairs are a sum that is linear as
+long as no pair enters or leaves it; who is inside, sorting tells.
+"""
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from echelon.functional._coupled import read_coupled
+from echelon.functional._labels import LossParts, Weights, finish
+from echelon.functional._pairs import hinge_of_pairs, weight_of_pairs
+from echelon.functional._precision import wide
+
+PairScore = Literal["step", "upper", "lower", "expected"]
+Pairs = Literal["neighbours", "all"]
+PairReduction = Literal["mean", "sum"]
+
+_CHOICES = {
+    "score": ("step", "upper", "lower", "expected"),
+    "pairs": ("neighbours", "all"),
+    "pair_reduction": ("mean", "sum"),
+}
+
+
+def cnnpor_loss(
+    logits: Tensor,
+    ranks: Tensor,
+    *,
+    pair_weight: float = 1.0,
+    score: PairScore = "step",
+    pairs: Pairs = "neighbours",
+    pair_reduction: PairReduction = "mean",
+    sample_weight: Weights | None = None,
+    class_weight: Weights | None = None,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Cross-entropy plus hinges on pairs of rows, our form of CNNPOR (Liu, Kong and Goh 2018).
+
+    For a pair of rows in the batch, the first of rank k and the second of a higher one, a score g_k
+    must be larger for the second by a margin of 1. On which function the paper puts its constraint
+    could not be read, so it is an option. Time grows with N log N for neighbours and for
+    ``score="expected"``, and with N K log(N K) for other scores of all pairs; memory with N K.
+
+    Parameters
+    ----------
+    logits : Tensor, shape (N, K)
+        No extra dimensions: the rows of a batch are coupled.
+    ranks : Tensor, shape (N,)
+    pair_weight : float
+        What the pairwise term counts for; at 0 the loss is :func:`ce_loss`.
+    score : {"step", "upper", "lower", "expected"}
+        g_k: logit k+1 minus logit k, which separates the two ranks; logit k+1; minus logit k; or,
+        whatever k, the expected rank, which is one ranking function as in RankingSVM.
+    pairs : {"neighbours", "all"}
+        Whether the second row is of rank k+1, or of any rank above k.
+    pair_reduction : {"mean", "sum"}
+        Whether the hinges are averaged over the pairs of the batch, or divided by its rows alone.
+    sample_weight, class_weight, ignore_index, reduction
+        See :mod:`echelon.functional`; a pair weighs the product of its rows. No
+        ``reduction="none"``, and no process group of several devices.
+
+    Examples
+    --------
+    >>> from echelon.functional import ce_loss
+    >>> logits, ranks = torch.zeros(2, 2), torch.tensor([0, 1])
+    >>> cnnpor_loss(logits, ranks) - ce_loss(logits, ranks)
+    tensor(1.)
+    """
+    if not (pair_weight >= 0 and math.isfinite(pair_weight)):
+        raise ValueError(f"pair_weight must be a number of at least 0; got {pair_weight}")
+    given = {"score": score, "pairs": pairs, "pair_reduction": pair_reduction}
+    for name, value in given.items():
+        if value not in _CHOICES[name]:
+            listed = ", ".join(map(repr, _CHOICES[name]))
+            raise ValueError(f"{name} must be one of {listed}; got {value!r}")
+    logits, ranks, weight = read_coupled(
+        "cnnpor",
+        logits,
+        ranks,
+        sample_weight=sample_weight,
+        class_weight=class_weight,
+        ignore_index=ignore_index,
+        reduction=reduction,
+    )
+    num_classes = logits.shape[-1]
+    row_loss = cross_entropy(logits, ranks, reduction="none") * weight
+    if pairs == "all" and score == "expected":
+        expected = _expected_rank(logits)
+        pair_total = hinge_of_pairs(expected, ranks, weight, num_classes)
+    else:
+        pair_total = _hinge_by_threshold(logits, ranks, weight, score, pairs)
+    rows = weight.sum()
+    if pair_reduction == "sum":
+        pair_count = rows
+    elif pairs == "all":
+        pair_count = weight_of_pairs(ranks, weight, num_classes)
+    else:
+        per_class = weight.new_zeros(num_classes).index_add(0, ranks, weight)
+        pair_count = (per_class[:-1] * per_class[1:]).sum()
+    total = torch.stack([row_loss.sum(), pair_weight * pair_total])
+    return finish(LossParts(total, torch.stack([rows, pair_count])), reduction)
+
+
+def _expected_rank(logits: Tensor) -> Tensor:
+    """(N,)."""
+    ranks = torch.arange(logits.shape[-1], dtype=logits.dtype, device=logits.device)
+    return (torch.softmax(logits, -1) * ranks).sum(-1)
+
+
+def _scores(logits: Tensor, score: str) -> Tensor:
+    """g_k of each row, (N, K-1)."""
+    if score == "step":
+        return logits.diff(dim=-1)
+    if score == "upper":
+        return logits[:, 1:]
+    if score == "lower":
+        return -logits[:, :-1]
+    return _expected_rank(logits).unsqueeze(-1).expand(-1, logits.shape[-1] - 1)
+
+
+def _hinge_by_threshold(
+    logits: Tensor, ranks: Tensor, weight: Tensor, score: str, pairs: str
+) -> Tensor:
+    """Weighted sum of max(0, 1 + g_k(lower) - g_k(upper)) over the pairs of every threshold k."""
+    num_tasks = logits.shape[-1] - 1
+    scores = _scores(logits, score)
+    # A row of rank k is the lower of a pair by its g_k; the clamp serves the top rank, which is no
+    # lower one. It is the upper of one by its g_(k-1) or, of all pairs, by every g below its rank.
+    low_at = ranks.clamp(max=num_tasks - 1)
+    low = scores.gather(1, low_at.unsqueeze(1)).squeeze(1) + 1
+    low_weight = wide(weight * (ranks < num_tasks))
+    if pairs == "neighbours":
+        high_at = (ranks - 1).clamp(min=0)
+        high = scores.gather(1, high_at.unsqueeze(1)).squeeze(1)
+        high_weight = wide(weight * (ranks > 0))
+    else:
+        every = torch.arange(num_tasks, device=logits.device)
+        high_at = every.expand_as(scores).reshape(-1)
+        high = scores.reshape(-1)
+        high_weight = (wide(weight).unsqueeze(1) * (ranks.unsqueeze(1) > every)).reshape(-1)
+    keys, at = wide(torch.cat([low, high])), torch.cat([low_at, high_at])
+    with torch.no_grad():
+        is_low = torch.arange(len(keys), device=keys.device) < len(low)
+        lows = torch.cat([low_weight, torch.zeros_like(high_weight)]).detach()
+        highs = torch.cat([torch.zeros_like(low_weight), high_weight]).detach()
+        order = torch.argsort(keys.detach())
+        order = order[torch.argsort(at[order], stable=True)]  # by threshold, then by score
+        task = at[order]
+        lows, highs = lows[order], highs[order]
+        low_totals, high_totals = (
+            values.new_zeros(num_tasks).index_add(0, task, values) for values in (lows, highs)
+        )
+        # Inside are the uppers before a lower one, and the lowers after an upper one.
+        highs_before = highs.cumsum(0) - highs - (high_totals.cumsum(0) - high_totals)[task]
+        lows_after = low_totals.cumsum(0)[task] - lows.cumsum(0)
+        slope = torch.empty_like(keys)
+        slope[order] = lows * highs_before - highs * lows_after
+        middle = torch.where(is_low, keys - 1, keys).mean() if len(keys) else keys.sum()
+    # Slopes add up to 0 within a threshold; keys around 0 keep the sum exact.
+    return ((keys - middle) * slope).sum().to(logits.dtype)
