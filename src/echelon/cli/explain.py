@@ -60,7 +60,7 @@ def explain(
     correlated: Annotated[
         float | None,
         typer.Option(
-            help="Shuffle columns together whose correlation is at least this, such as 0.8."
+            help="The correlation, such as 0.8, from which on columns are shuffled together."
         ),
     ] = None,
     repeats: Annotated[int, typer.Option(help="How often each column is shuffled.")] = 5,
