@@ -50,7 +50,7 @@ def explain(
     correlated: Annotated[
         float | None,
         typer.Option(
-            help="Shuffle columns together whose correlation is at least this, such as 0.8."
+            help="The correlation from which on columns are shuffled together, such as 0.8."
         ),
     ] = None,
     repeats: Annotated[int, typer.Option(help="How often each column is shuffled.")] = 5,
