@@ -30,7 +30,7 @@ def test_compare_and_report(folder: Path) -> None:
     run("report", "runs", "--charts", "figures", "--image", "svg")
     assert Path("runs/report.html").stat().st_size > 500_000
     crosses = any(run.predictions["crossings"].max() > 0 for run in read_runs("runs"))
-    charts = 7 if crosses else 6  # of crossings there is one only where there are some
+    charts = 8 if crosses else 7  # of crossings there is one only where there are some
     assert len(list(Path("figures").glob("*.svg"))) == charts
     assert json.loads(run("report", "runs", "--out", "p.html", "--json"))["page"] == "p.html"
 

@@ -19,7 +19,7 @@ def document() -> dict:
 def test_a_run_without_an_explanation_has_no_section(tmp_path: Path) -> None:
     comparison = Comparison.of(read_runs(write_made_runs(tmp_path, rows=60, seeds=2)))
     section = explained_section(comparison)
-    assert (section.link, section.html(str), section.charts, section.reasons) == ("", "", {}, {})
+    assert (section.contents(str), section.charts, section.reasons) == ([], {}, {})
 
 
 def test_the_section_says_what_matters_which_way_and_why(tmp_path: Path, document) -> None:
@@ -30,7 +30,7 @@ def test_the_section_says_what_matters_which_way_and_why(tmp_path: Path, documen
     assert list(section.charts) == ["importance", "effect_1", "effect_2", "effect_3"]
     assert set(section.reasons) == {"0", "1"}
     assert section.reasons["1"]["sentences"][-1].startswith("words, by what they add")
-    text = section.html(lambda name: f"[{name}]")
+    (text,) = section.contents(lambda *names: "".join(f"[{name}]" for name in names))
     for said in ("more of it raises the class", "[importance]", "[effect_2]", "work together"):
         assert said in text
     assert "as there were no labels" in text

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from echelon.report.charts import all_charts
+from echelon.report.explanation import explained_section
 from echelon.report.sections import facts, page_sections
 from echelon.runs import Comparison, read_runs
 from tests.made_runs import write_made_runs
@@ -16,7 +17,8 @@ def folder(tmp_path_factory):
 
 
 def contents(found: Comparison) -> str:
-    return "".join(section.content for section in page_sections(found, all_charts(found)))
+    sections = page_sections(found, all_charts(found), explained_section(found))
+    return "".join(section.content for section in sections)
 
 
 def test_a_single_model_has_no_sections_about_several(folder) -> None:

@@ -60,7 +60,7 @@ def explain(
     correlated: Annotated[
         float | None,
         typer.Option(
-            help="The correlation, such as 0.8, from which on columns are shuffled together."
+            help="The correlation from which on columns are shuffled together, such as 0.8."
         ),
     ] = None,
     repeats: Annotated[int, typer.Option(help="How often each column is shuffled.")] = 5,
