@@ -42,6 +42,18 @@ def test_the_rank_follows_a_column_that_is_named_as_monotone(column: str, sign: 
     assert (sign * np.diff(above, axis=1)).min() >= -1e-12
 
 
+def test_the_rank_follows_the_days_and_years_of_a_date() -> None:
+    """Compared on one weekday of one month, as these come on top."""
+    day = pd.Series(np.datetime64("2019-01-01") + np.arange(0, 2000, 4))
+    ranks = np.random.default_rng(0).integers(0, 3, 500)
+    model = OrdinalBoosting(rounds=30, random_state=0, monotone={"day": 1})
+    frame = pd.DataFrame({"day": day})
+    model.fit(frame, ranks)
+    same = day[(day.dt.month == 5) & (day.dt.day_of_week == 2)].to_frame("day")
+    assert len(same) > 4
+    assert (np.diff(model.predict_exceedance(same), axis=0) > -1e-9).all()
+
+
 def test_what_can_not_be_monotone_is_named() -> None:
     with pytest.raises(ValueError, match="'kind', which is no column of numbers; these are: noise"):
         OrdinalBoosting(monotone={"kind": 1}).fit(*rows(50))

@@ -1,8 +1,9 @@
 """What a cell means: one rule for every table, whatever file or frame its rows come from.
 
-Invariant: the meaning of a cell depends on the cell and on the kind of its column, never on the
-cells around it. CSV files bring strings, Parquet files and frames bring numbers, booleans, dates
-and strings; the same thing has the same meaning in all of them.
+Invariant: the meaning of a cell depends on the cell and on the kind and the writing of its column
+(:mod:`echelon.data.numerals`), never on the cells around it. CSV files bring strings, Parquet files
+and frames bring numbers, booleans, dates and strings; the same thing has the same meaning in all of
+them.
 
 - As a **number** (:mod:`echelon.data.kinds.numbers`): numbers, decimals, booleans (1 and 0) and
   strings that spell one of these.

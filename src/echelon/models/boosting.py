@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from echelon.curve import RankCurve
+from echelon.data.calendar import PARTS
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows
 from echelon.data.schema import RawTable, TableSchema
@@ -43,7 +44,8 @@ class OrdinalBoosting(CurveClassifier):
     leaves : int
         The most leaves of a tree.
     monotone : mapping from column to 1 or -1, optional
-        Columns with which the rank may never fall, or never rise.
+        Columns with which the rank may never fall, or never rise. Of a date that holds for its
+        days and years; what its month and weekday do comes on top.
     classes : sequence, optional
         All labels, the lowest first. Needed for strings; any other label then raises.
     decision : {"median", "mean", "mode", "kappa"} or array of shape (K, K), optional
@@ -174,16 +176,19 @@ class OrdinalBoosting(CurveClassifier):
     def _signs(self, schema: TableSchema) -> tuple[int, ...]:
         if not self.monotone:
             return ()
-        numeric = [column.name for column in schema.numeric]
+        measured = [column.name for column in schema.measured]
         for name, sign in self.monotone.items():
-            if name not in numeric:
+            if name not in measured:
                 raise ValueError(
                     f"monotone names {name!r}, which is no column of numbers; these are: "
-                    f"{', '.join(numeric)}"
+                    f"{', '.join(measured)}"
                 )
             if sign not in (-1, 0, 1):
                 raise ValueError(f"monotone must be 1, -1 or 0 for {name!r}; got {sign!r}")
-        return tuple(int(self.monotone.get(name, 0)) for name in numeric)
+        signs = [int(self.monotone.get(name, 0)) for name in measured]
+        for date in schema.calendar:
+            signs += [int(self.monotone.get(date.name, 0)) * (part == "year") for part in PARTS]
+        return tuple(signs)
 
     def curves_of_rows(self, table: RawTable) -> Iterator[RankCurve]:
         """The curves of rows by the trees."""
