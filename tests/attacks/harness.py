@@ -34,6 +34,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -476,6 +477,9 @@ class Watch:
         self.place: Place | None = None
         self.starts = self.makes = False
         self.named: Path | None = None
+        # Python tries once, by a file of its own, whether its temporary folder can be written to;
+        # whichever case comes first would be blamed for it.
+        tempfile.gettempdir()
         sys.addaudithook(self._hear)
 
     def over(self, place: Place, case: Case) -> "Watch":

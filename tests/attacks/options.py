@@ -102,7 +102,7 @@ def _case(
             return place.out  # no name is that of the working folder
         if option.name not in _OUTPUTS or value == "given:input":
             return place.given / "runs" if option.name == "charts" else None  # beside the runs
-        if value == "given:model" and name in ("predict", "evaluate", "export"):
+        if value == "given:model" and name in ("predict", "evaluate", "explain", "export"):
             return None
         path = Path(_placed(place, name, value))
         return path if value == "given:loop" else path.resolve()
@@ -168,6 +168,11 @@ def _command_line(
         ),
         "evaluate": (
             {"model": given / "table.echelon", "data": given / "data.csv"}, {"target": "y"}
+        ),
+        "check": ({"data": given / "data.csv"}, {"target": "y", "classes": "lo,mid,hi"}),
+        "explain": (
+            {"model": given / "table.echelon", "data": given / "data.csv"},
+            {"target": "y", "repeats": 1},
         ),
         "info": ({"model": given / "table.echelon"}, {}),
         "export": ({"model": given / "table.echelon"}, {"onnx": out / "m.onnx"}),
