@@ -169,6 +169,10 @@ def _command_line(
         "evaluate": (
             {"model": given / "table.echelon", "data": given / "data.csv"}, {"target": "y"}
         ),
+        "explain": (
+            {"model": given / "table.echelon", "data": given / "data.csv"},
+            {"target": "y", "rows": 0, "repeats": 1},
+        ),
         "info": ({"model": given / "table.echelon"}, {}),
         "export": ({"model": given / "table.echelon"}, {"onnx": out / "m.onnx"}),
         "compare": (
