@@ -232,7 +232,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # whatever else speaks, speaks beside the answers
     material.import_everything()
-    tempfile.gettempdir()  # tries at its first call whether it can write, which is no attack's doing
+    tempfile.gettempdir()  # whose first call tries whether it can write
     made = scratch / "material"
     _in_child(lambda: material.make(made))
     for line in sys.stdin:

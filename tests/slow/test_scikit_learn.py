@@ -1,4 +1,4 @@
-"""The model that chooses its members itself and the network of few rows, by scikit-learn's checks."""
+"""The model that chooses its members, and the network of few rows, by scikit-learn's checks."""
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
