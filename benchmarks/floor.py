@@ -1,9 +1,9 @@
 """How far from the best possible predictor: Friedman's function, whose distribution is known.
 
 (a) Networks and ``AutoOrdinal`` on 30,000 generated rows, tested on 200,000 fresh ones, five seeds:
-the error over that of the best possible predictor, and the seconds of a fit. (b) Where `ECHELON_DATA`
-names a folder with the published Fireman partition: fitted on its training part, with its
-validation part as such, seeds 0 to 4. The paper's own recipe is in docs/reproduction.md.
+the error over that of the best possible predictor, and the seconds of a fit. (b) Where
+`ECHELON_DATA` names a folder with the published Fireman partition: fitted on its training part,
+with its validation part as such, seeds 0 to 4. The paper's own recipe is in docs/reproduction.md.
 """
 
 import argparse
@@ -126,8 +126,8 @@ def generated_table(rows: list[dict[str, Any]]) -> str:
         rps = np.mean([row["rps"] / row["rps_floor"] for row in own])
         longest = max(row["seconds"] for row in own)
         lines.append(
-            f"| {name} | {len(own)} | {error:.4f} | {floor:.4f} | {ratio - 1:.2%} | {rps - 1:.2%} | "
-            f"{longest:.1f} |"
+            f"| {name} | {len(own)} | {error:.4f} | {floor:.4f} | {ratio - 1:.2%} | "
+            f"{rps - 1:.2%} | {longest:.1f} |"
         )
     return "\n".join(lines)
 
