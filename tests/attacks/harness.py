@@ -232,6 +232,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # whatever else speaks, speaks beside the answers
     material.import_everything()
+    tempfile.gettempdir()  # whose first call tries whether it can write
     made = scratch / "material"
     _in_child(lambda: material.make(made))
     for line in sys.stdin:
@@ -477,9 +478,6 @@ class Watch:
         self.place: Place | None = None
         self.starts = self.makes = False
         self.named: Path | None = None
-        # Python tries once, by a file of its own, whether its temporary folder can be written to;
-        # whichever case comes first would be blamed for it.
-        tempfile.gettempdir()
         sys.addaudithook(self._hear)
 
     def over(self, place: Place, case: Case) -> "Watch":

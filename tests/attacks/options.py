@@ -172,7 +172,7 @@ def _command_line(
         "check": ({"data": given / "data.csv"}, {"target": "y", "classes": "lo,mid,hi"}),
         "explain": (
             {"model": given / "table.echelon", "data": given / "data.csv"},
-            {"target": "y", "repeats": 1},
+            {"target": "y", "rows": 0, "repeats": 1},
         ),
         "info": ({"model": given / "table.echelon"}, {}),
         "export": ({"model": given / "table.echelon"}, {"onnx": out / "m.onnx"}),

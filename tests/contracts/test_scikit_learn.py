@@ -22,7 +22,10 @@ WEIGHTS = {
     "check_sample_weight_equivalence_on_dense_data": "repeated rows make other batches and subsets"
 }
 QUICK = {
-    "network": OrdinalClassifier(settings={"max_epochs": 30}, random_state=0, device="cpu"),
+    # Few rows would get an ensemble, which is in tests/slow, too.
+    "network": OrdinalClassifier(
+        backbone="mlp", settings={"max_epochs": 12}, random_state=0, device="cpu"
+    ),
     "boosting": OrdinalBoosting(rounds=40, random_state=0),
     "cumulative_link": CumulativeLinkModel(),
     "blend": OrdinalBlend(

@@ -15,7 +15,11 @@ from tests.models.test_predicting import NAMES, rows
 @pytest.fixture(scope="module")
 def fitted() -> OrdinalClassifier:
     model = OrdinalClassifier(
-        classes=NAMES, random_state=0, device="cpu", settings={"max_epochs": 8, "refit": False}
+        backbone="mlp",
+        classes=NAMES,
+        random_state=0,
+        device="cpu",
+        settings={"max_epochs": 8, "refit": False},
     )
     return model.fit(*rows(1500, 0))
 
@@ -28,7 +32,7 @@ def model(fitted: OrdinalClassifier) -> OrdinalClassifier:
 def test_crossings_survive_cross_validation() -> None:
     table, truth = rows(300, 0)
     model = OrdinalClassifier(
-        "ornn", classes=NAMES, settings={"max_epochs": 1}, random_state=0, device="cpu"
+        "ornn", "mlp", classes=NAMES, settings={"max_epochs": 1}, random_state=0, device="cpu"
     )
     curve = echelon.cross_val_curve(model, table, truth, folds=2)
     assert float(curve.crossings().max()) > 0
@@ -44,7 +48,11 @@ def data():
 def test_cross_validation_keeps_the_order_of_strings(data) -> None:
     names = np.array(["worst", "bad", "good", "best"])
     model = OrdinalClassifier(
-        classes=list(names), settings={"max_epochs": 15}, random_state=0, device="cpu"
+        backbone="mlp",
+        classes=list(names),
+        settings={"max_epochs": 15},
+        random_state=0,
+        device="cpu",
     )
     curve = echelon.cross_val_curve(model, data.features, names[data.ranks], folds=3)
     error = np.abs(curve.median().numpy() - data.ranks).mean()

@@ -50,7 +50,11 @@ def frame() -> pd.DataFrame:
             "settings": {"max_epochs": 3, "scaling": "standard"},
         },
         {"method": "ce", "backbone": "tabm", "decision": "mode"},
-        {"method": "corn", "decision": np.abs(np.subtract.outer(range(4), range(4))) ** 2.0},
+        {
+            "method": "corn",
+            "backbone": "mlp",
+            "decision": np.abs(np.subtract.outer(range(4), range(4))) ** 2.0,
+        },
         {"method": "corn", "recipe": "paper"},
     ],
     ids=lambda options: "-".join(str(v) for v in options.values() if isinstance(v, str)),

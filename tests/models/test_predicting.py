@@ -24,7 +24,11 @@ def rows(n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
 @pytest.fixture(scope="module")
 def fitted() -> OrdinalClassifier:
     model = OrdinalClassifier(
-        classes=NAMES, random_state=0, device="cpu", settings={"max_epochs": 8, "refit": False}
+        backbone="mlp",
+        classes=NAMES,
+        random_state=0,
+        device="cpu",
+        settings={"max_epochs": 8, "refit": False},
     )
     return model.fit(*rows(1500, 0))
 
