@@ -113,7 +113,9 @@ def check_table(
         apart[target] = "the target"
         said, counted, unlabelled, ranks = _check_target(frame[target], list(classes))
         findings += said
-    decimal = frame.attrs.get(DECIMAL) or decimal_sign(frame.drop(columns=[*apart]))
+    decimal = frame.attrs.get(DECIMAL) or decimal_sign(
+        frame.drop(columns=[*apart], errors="ignore")
+    )
     columns: list[ColumnCheck] = []
     codes: dict[str, tuple[float, int]] = {}
     seen: list[NDArray[np.float64]] = []

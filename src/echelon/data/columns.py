@@ -212,7 +212,9 @@ def settled(table: pd.DataFrame, *, apart: Sequence[str] = ()) -> pd.DataFrame:
     refuse_twins(table)
     remarks = Remarks()
     typed: pd.DataFrame = table.copy(deep=False)
-    decimal = table.attrs.get(DECIMAL) or decimal_sign(table.drop(columns=[*apart]))
+    decimal = table.attrs.get(DECIMAL) or decimal_sign(
+        table.drop(columns=[*apart], errors="ignore")
+    )
     writings = {}
     for name in table:
         column = table[name]
