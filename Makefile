@@ -30,7 +30,7 @@ demo: $(READY) ## fit, evaluate and predict on generated data, and write a page 
 	$(BIN)/python examples/demo.py
 
 test: $(READY) ## run the tests, the doctests and the code of the README
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-vision: $(READY) ## export every method with ResNet34 and VGG16 to ONNX, from pixels
 	$(BIN)/python -m pytest -n 2 tests/slow/test_vision_onnx.py
@@ -42,7 +42,7 @@ test-slow: test ## run the long tests too, and more examples of every property
 	$(BIN)/python -m pytest --timeout 1800 -o faulthandler_timeout=1790 tests/slow
 
 test-memory: $(READY) ## run the tests with a memory check, as on a processor with AVX2 and no more
-	LD_PRELOAD=libc_malloc_debug.so.0 $(BIN)/python -m pytest -n 2 --dist loadfile --timeout 600 -o faulthandler_timeout=590
+	LD_PRELOAD=libc_malloc_debug.so.0 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --timeout 600 -o faulthandler_timeout=590
 
 lint: $(READY) ## check format, style, types and the layering of the modules
 	$(BIN)/ruff format --check .

@@ -33,7 +33,23 @@ def real_data() -> Path:
     return Path(os.environ[_DATA])
 
 
+# Files that take long, or wait: begun last, one of them would be waited for alone.
+_LONG = (
+    "attacks/test_attacks.py", "experiments/test_execute.py", "models/test_onnx.py",
+    "models/test_predicting.py", "contracts/test_models.py", "contracts/test_scikit_learn.py",
+    "contracts/test_loss_contract.py", "browser/test_page.py", "browser/test_explanation.py",
+    "test_running.py", "models/test_network.py", "contracts/test_compile_and_export.py",
+    "contracts/test_vision.py", "cli/test_fit.py", "report/test_page.py",
+)  # fmt: skip
+
+
+def _place(item: pytest.Item) -> int:
+    name = item.path.as_posix()
+    return next((i for i, ending in enumerate(_LONG) if name.endswith(ending)), len(_LONG))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items.sort(key=_place)
     if os.environ.get(_DATA):
         return
     left_out = [item for item in items if item.get_closest_marker("realdata")]
