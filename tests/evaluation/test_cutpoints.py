@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from echelon.evaluation.cutpoints import fit_cutpoints, tuned_kappa
 from echelon.evaluation.metrics import quadratic_weighted_kappa
+from tests.cases import THOROUGH
 
 
 def labels(means: np.ndarray, cutpoints: np.ndarray) -> np.ndarray:
@@ -92,7 +93,7 @@ def draw(generator: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray
     return (expected + 1.5 * generator.normal(size=n)).round().clip(0, 4), expected
 
 
-@pytest.mark.parametrize("n", [60, 300])
+@pytest.mark.parametrize("n", [60, 300] if THOROUGH else [60])
 def test_the_interval_counts_the_tuning(n: int) -> None:
     """It holds the kappa on new rows as often as it says; that of the tuned rows is too high."""
     generator = np.random.default_rng(0)
