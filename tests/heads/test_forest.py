@@ -148,3 +148,14 @@ def test_a_fit_learns_and_is_saved_with_its_leaves(options: dict[str, str], tmp_
     np.testing.assert_array_equal(
         again.predict_proba(new.features), model.predict_proba(new.features)
     )
+
+
+@pytest.mark.parametrize("depth", [0, 2])
+def test_a_forest_is_exported_for_any_number_of_rows(depth: int, tmp_path) -> None:
+    data = make_friedman(120, num_classes=3, seed=0)
+    model = echelon.OrdinalClassifier(
+        "forest", "linear", method_options={"depth": depth}, settings={"max_epochs": 1},
+        random_state=0, device="cpu",
+    )  # fmt: skip
+    model.fit(data.features, data.ranks).export_onnx(tmp_path / "m.onnx")  # compares 64 rows
+    assert (tmp_path / "m.onnx").stat().st_size > 0

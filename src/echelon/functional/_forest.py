@@ -177,7 +177,9 @@ def leaf_routes(units: Tensor) -> Tensor:
     >>> leaf_routes(torch.tensor([[0.0, 100.0, 0.0]]))
     tensor([[0.5000, 0.0000, 0.2500, 0.2500]])
     """
-    routes = torch.ones_like(units[..., :0].sum(-1, keepdim=True))  # (..., trees, 1)
+    # (..., trees, 1); a sum over nothing would do for both, but ONNX Runtime sums it to nothing
+    has_splits = units.shape[-1] > 0
+    routes = torch.ones_like(units[..., :1]) if has_splits else units.new_ones(*units.shape[:-1], 1)
     start, width = 0, 1
     while start < units.shape[-1]:
         level = units[..., start : start + width]
