@@ -208,3 +208,14 @@ def test_fitted_models_that_do_not_belong_together_are_refused(data) -> None:
     calibrated = CumulativeLinkModel().fit(*rows).calibrate(*rows)
     with pytest.raises(ValueError, match="was calibrated"):
         OrdinalBlend([calibrated], prefitted=True).fit(*rows)
+
+
+def test_a_single_row_is_fitted_saved_and_loaded(tmp_path) -> None:
+    """Nothing can be held out, so there are no scores to be saved."""
+    frame = pd.DataFrame({"a": [1.0]})
+    model = AutoOrdinal(5, classes=["lo", "hi"], random_state=0, device="cpu").fit(frame, ["lo"])
+    model.save(tmp_path / "m")
+    loaded = echelon.load(tmp_path / "m")
+    np.testing.assert_array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
+    pd.testing.assert_frame_equal(loaded.leaderboard_, model.leaderboard_)
+    assert model.outcome()["leaderboard"][0]["rps"] is None

@@ -470,9 +470,14 @@ class OrdinalBlend(CurveClassifier):
     def outcome(self) -> dict[str, Any]:
         """The members with their weights and scores."""
         return {
-            "leaderboard": self.leaderboard_.to_dict(orient="records"),
+            "leaderboard": self._board(),
             "out_of_time": self.out_of_time_,
         }
+
+    def _board(self) -> list[dict[str, Any]]:
+        """The leaderboard as values of JSON: None for scores of rows that there were not."""
+        board = self.leaderboard_.to_dict(orient="records")
+        return [{str(k): None if v != v else v for k, v in row.items()} for row in board]
 
     # ---- files -------------------------------------------------------------------------------
 
@@ -497,7 +502,7 @@ class OrdinalBlend(CurveClassifier):
             )
         document = {
             "members": described,
-            "leaderboard": self.leaderboard_.to_dict(orient="records"),
+            "leaderboard": self._board(),
             "out_of_time": self.out_of_time_,
         }
         return Described(document, tensors)
@@ -544,7 +549,10 @@ class OrdinalBlend(CurveClassifier):
             raise ValueError("the weights of its members must sum to 1")
         self.members_ = members
         board = typed(document["leaderboard"], list, "leaderboard")
-        self.leaderboard_ = pd.DataFrame([typed(row, dict, "member") for row in board])
+        rows = [typed(row, dict, "member") for row in board]
+        self.leaderboard_ = pd.DataFrame(
+            [{k: np.nan if v is None else v for k, v in row.items()} for row in rows]
+        )
         self.out_of_time_ = typed(document["out_of_time"], bool, "out_of_time")
 
 
