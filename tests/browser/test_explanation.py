@@ -1,6 +1,5 @@
 """The section on what matters, and the reasons of rows, in a real browser without a network."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,29 +15,12 @@ VIEWS = {
     "dark": {"viewport": {"width": 1200, "height": 900}, "color_scheme": "dark"},
     "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True},
 }
-CHROMIUM = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome")
 HOSTILE = (
     "</script><script>window.ran = 1</script>",
     "<img src=x onerror='window.ran = 1'>",
     "datum['constructor']['constructor']('window.ran = 1')()\u2028",
     "\"'><svg onload=window.ran=1>",
 )
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[object]:
-    from playwright.sync_api import sync_playwright
-
-    program = next((path for path in CHROMIUM if Path(path).exists()), None)
-    if program is None:
-        pytest.skip("there is no chromium here; .ci/run installs it")
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(
-            executable_path=program,
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
-        yield opened
-        opened.close()
 
 
 def page_about(folder: Path, names: tuple[str, str, str, str] | None = None) -> Path:
