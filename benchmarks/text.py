@@ -129,7 +129,7 @@ def coral_epoch(tokens: TokenLists, ranks: Tensor, num_tokens: int) -> float:
 def fit(part: Partition, seed: int) -> dict[str, float]:
     """The default recipe on the paper's protocol; the test part is read once."""
     model = echelon.OrdinalClassifier(
-        backbone="lstm", text=part.text, random_state=seed, device="cpu"
+        backbone="lstm", **part.columns_by_kind, random_state=seed, device="cpu"
     )
     start = time.perf_counter()
     model.fit(

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-# `make test-slow` sets this, for ten times as many examples of everything that is true of any.
+# `make test-slow` sets this, for twenty times as many examples of everything that is true of any.
 settings.register_profile(
     "echelon",
     deadline=None,
-    max_examples=200 if os.environ.get("ECHELON_THOROUGH") else 20,
+    max_examples=200 if os.environ.get("ECHELON_THOROUGH") else 10,
     derandomize=bool(os.environ.get("CI")),  # a new example fails where someone looks at it
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -2,6 +2,7 @@
 
 import itertools
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -99,3 +100,21 @@ def test_crossings_are_the_largest_rise() -> None:
     raw = torch.tensor([[0.9, 0.5, 0.7, 0.4, 0.6], [0.9, 0.8, 0.7, 0.7, 0.1]])
     curve = RankCurve(torch.zeros(2, 6), raw_exceedance=raw)
     torch.testing.assert_close(curve.crossings(), torch.tensor([0.2, 0.0]))
+
+
+def test_numpy_and_lists_are_taken_for_tensors() -> None:
+    logs = torch.tensor([[0.5, 0.2, 0.3], [0.1, 0.2, 0.7]]).log()
+    curve = RankCurve(logs)
+    cuts, costs = [0.7, 1.2], [[0.0, 1, 2], [1, 0, 1], [9, 9, 0]]
+    frozen = np.array(cuts)
+    frozen.flags.writeable = False
+    for numbers in (frozen, cuts):
+        assert torch.equal(curve.cut(numbers), curve.cut(torch.tensor(cuts)))
+        assert torch.equal(curve.label(numbers), curve.cut(torch.tensor(cuts)))
+    for numbers in (np.array(costs), costs):
+        assert torch.equal(curve.decide(numbers), curve.decide(torch.tensor(costs)))
+        assert torch.equal(curve.label(numbers), curve.decide(torch.tensor(costs)))
+    assert torch.equal(curve.rows(np.array([1])).median(), curve.median()[1:])
+    assert torch.equal(RankCurve(logs.numpy()).probabilities, curve.probabilities)
+    with pytest.raises(ValueError, match=r"cutpoints must have the shape \(2,\); got \(3,\)"):
+        curve.cut(np.zeros(3))

@@ -12,7 +12,6 @@ import pytest
 import echelon
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text()
 
 
 def run(code: str) -> str:
@@ -74,38 +73,6 @@ def test_version_is_written_once() -> None:
 def test_everything_public_is_there() -> None:
     for module in (echelon, echelon.functional, echelon.data, echelon.evaluation):
         assert [name for name in module.__all__ if not hasattr(module, name)] == []
-
-
-@pytest.mark.parametrize(
-    "block", re.findall(r"```python\n(.*?)```", README, re.DOTALL), ids=lambda code: code[:25]
-)
-def test_code_of_the_readme_runs(block: str, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)  # where it may write
-    exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
-
-
-def test_readme_has_code_to_run() -> None:
-    assert "```python" in README
-
-
-def test_tree_of_the_readme_names_every_module() -> None:
-    """The tree has a line for every module of the package, and names nothing that is not there."""
-    tree = re.search(r"```text\n(.*?)```", README, re.DOTALL).group(1)
-    named, folders = set(), []
-    for line in tree.splitlines():
-        depth, entry = len(line) - len(line.lstrip()), line.split()[0]
-        folders = [folder for folder in folders if folder[0] < depth]
-        path = "/".join([folder[1] for folder in folders] + [entry.rstrip("/")])
-        if entry.endswith("/"):
-            folders.append((depth, entry.rstrip("/")))
-        named.add(path)
-        assert (ROOT / path).exists(), f"{path} is in the tree of the README but not there"
-    modules = {
-        str(path.relative_to(ROOT))
-        for path in (ROOT / "src").rglob("*.py")
-        if path.name not in ("__init__.py", "_version.py")
-    }
-    assert modules - named == set()
 
 
 # ---- what is imported is declared ----------------------------------------------------------------

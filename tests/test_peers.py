@@ -103,3 +103,39 @@ def test_probabilities_are_probabilities() -> None:
     torch.testing.assert_close(curve.probabilities[0], expected)
     crossed = echelon.method("ornn", 4).curve(torch.tensor([[-2.0, 3.0, 1.0]]))
     assert (crossed.probabilities >= 0).all()
+
+
+def test_a_checkpoint_of_coral_pytorch_is_loaded_into_our_head() -> None:
+    """The network is the same, so its logits are, to the bit."""
+    from coral_pytorch.layers import CoralLayer
+
+    theirs = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.ReLU(), CoralLayer(8, 5))
+    ours = torch.nn.Sequential(
+        torch.nn.Linear(6, 8), torch.nn.ReLU(), echelon.heads.SharedWeightHead(8, 5)
+    )
+    checkpoint = theirs.state_dict()
+    names = list(checkpoint)
+    assert ours.load_state_dict(checkpoint).missing_keys == []
+    assert list(checkpoint) == names  # which stays as it was
+    inputs = torch.randn(4, 6)
+    assert torch.equal(ours(inputs), theirs(inputs))
+    converted = echelon.convert(
+        torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.ReLU(), torch.nn.Linear(8, 5)),
+        5,
+        "coral",
+    )
+    converted.network.load_state_dict(checkpoint)
+    assert torch.equal(converted(inputs), theirs(inputs))
+    again = echelon.heads.SharedWeightHead(8, 5)
+    again.load_state_dict(ours[2].state_dict())  # our own names are taken as ever
+    assert torch.equal(again.bias, ours[2].bias)
+
+
+def test_a_checkpoint_of_corn_by_coral_pytorch_is_that_of_a_linear_layer() -> None:
+    theirs = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.ReLU(), torch.nn.Linear(8, 4))
+    ours = echelon.convert(
+        torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.ReLU(), torch.nn.Linear(8, 9)), 5
+    )
+    ours.network.load_state_dict(theirs.state_dict())
+    inputs = torch.randn(4, 6)
+    assert torch.equal(ours(inputs), theirs(inputs))

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from echelon.models.perceptron import PRank
     from echelon.models.reduction import OrdinalReduction
     from echelon.models.table import MODELS
-    from echelon.networks.conversion import OrdinalModel, convert
+    from echelon.networks.conversion import convert
+    from echelon.networks.converted import OrdinalModel
+    from echelon.networks.criterion import OrdinalLoss
 
 __all__ = [
     "METHODS",
@@ -42,6 +44,7 @@ __all__ = [
     "OrdinalBlend",
     "OrdinalBoosting",
     "OrdinalClassifier",
+    "OrdinalLoss",
     "OrdinalModel",
     "OrdinalReduction",
     "OrdinalSVM",
@@ -71,7 +74,8 @@ _PLACES = {
     "OrdinalBlend": "echelon.models.blend",
     "OrdinalBoosting": "echelon.models.boosting",
     "OrdinalClassifier": "echelon.models.network",
-    "OrdinalModel": "echelon.networks.conversion",
+    "OrdinalLoss": "echelon.networks.criterion",
+    "OrdinalModel": "echelon.networks.converted",
     "OrdinalReduction": "echelon.models.reduction",
     "OrdinalSVM": "echelon.models.margin",
     "PRank": "echelon.models.perceptron",

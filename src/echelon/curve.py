@@ -7,14 +7,17 @@ nothing here subtracts exceedances but an isotonic map, whose outcome they are. 
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from echelon.functional._precision import without_autocast
+from echelon.functional import without_autocast
 
 DECISIONS = ("median", "mean", "mode")
+Numbers: TypeAlias = Tensor | NDArray[Any] | Sequence[Any]
 
 
 class CalibrationMap(NamedTuple):
@@ -55,7 +58,7 @@ class RankCurve:
 
     Parameters
     ----------
-    log_probabilities : Tensor, shape (..., K)
+    log_probabilities : Tensor or array, shape (..., K)
         log P(y = k).
     raw_exceedance : Tensor, shape (..., K-1), optional
         P(y > k) as the network gave it, where that may contradict itself and
@@ -70,8 +73,10 @@ class RankCurve:
     (tensor([1]), tensor([1.1000]))
     """
 
-    def __init__(self, log_probabilities: Tensor, *, raw_exceedance: Tensor | None = None) -> None:
-        self.log_probabilities = log_probabilities
+    def __init__(
+        self, log_probabilities: Tensor | NDArray[Any], *, raw_exceedance: Tensor | None = None
+    ) -> None:
+        self.log_probabilities = _as_tensor(log_probabilities)
         self._raw_exceedance = raw_exceedance
 
     def __repr__(self) -> str:
@@ -124,12 +129,12 @@ class RankCurve:
         """The most probable rank, (...); the lowest of equals. It maximises the accuracy."""
         return self._decided(self.log_probabilities.argmax(-1), missing)
 
-    def label(self, decision: str | Tensor, *, missing: int | None = None) -> Tensor:
+    def label(self, decision: str | Numbers, *, missing: int | None = None) -> Tensor:
         """The rank that a decision picks, (...).
 
         Parameters
         ----------
-        decision : {"median", "mean", "mode"} or Tensor of shape (K, K) or (K-1,)
+        decision : {"median", "mean", "mode"}, or numbers of shape (K, K) or (K-1,)
             The mean is rounded; a matrix holds costs for :meth:`decide`, a vector cut-points for
             :meth:`cut`.
         missing : int, optional
@@ -142,8 +147,9 @@ class RankCurve:
         tensor([ 1, -1])
         """
         if not isinstance(decision, str):
-            decide = self.cut if decision.dim() == 1 else self.decide
-            return decide(decision, missing=missing)
+            numbers = _as_tensor(decision)
+            decide = self.cut if numbers.dim() == 1 else self.decide
+            return decide(numbers, missing=missing)
         if decision not in DECISIONS:
             raise ValueError(
                 f"decision must be one of {', '.join(map(repr, DECISIONS))}, or a matrix of costs; "
@@ -166,8 +172,14 @@ class RankCurve:
             )
         return ranks
 
-    def cut(self, cutpoints: Tensor, *, missing: int | None = None) -> Tensor:
-        """The number of cut-points (K-1,) below the expected rank, (...).
+    def cut(self, cutpoints: Numbers, *, missing: int | None = None) -> Tensor:
+        """The number of cut-points below the expected rank, (...).
+
+        Parameters
+        ----------
+        cutpoints : Tensor, array or sequence, shape (K-1,)
+        missing : int, optional
+            As for :meth:`median`.
 
         Examples
         --------
@@ -175,20 +187,18 @@ class RankCurve:
         >>> curve.cut(torch.tensor([0.7, 1.2])), curve.cut(torch.tensor([0.9, 1.2]))
         (tensor([1]), tensor([0]))
         """
-        expected = (self.num_classes - 1,)
-        if cutpoints.shape != expected:
-            raise ValueError(
-                f"cutpoints must have the shape {expected}; got {tuple(cutpoints.shape)}"
-            )
+        expected, points = (self.num_classes - 1,), _as_tensor(cutpoints)
+        if points.shape != expected:
+            raise ValueError(f"cutpoints must have the shape {expected}; got {tuple(points.shape)}")
         mean = self.mean()
-        return self._decided((mean.unsqueeze(-1) > cutpoints.to(mean)).sum(-1), missing)
+        return self._decided((mean.unsqueeze(-1) > points.to(mean)).sum(-1), missing)
 
-    def decide(self, cost_matrix: Tensor, *, missing: int | None = None) -> Tensor:
+    def decide(self, cost_matrix: Numbers, *, missing: int | None = None) -> Tensor:
         """The rank with the lowest expected cost, (...); the lowest of equals.
 
         Parameters
         ----------
-        cost_matrix : Tensor, shape (K, K)
+        cost_matrix : Tensor, array or sequence of rows, shape (K, K)
             Cost of predicting rank j (column) when rank i (row) is true.
 
         Examples
@@ -199,7 +209,7 @@ class RankCurve:
         tensor([2])
         """
         num_classes = self.num_classes
-        costs = torch.as_tensor(cost_matrix).to(self.log_probabilities)
+        costs = _as_tensor(cost_matrix).to(self.log_probabilities)
         if costs.shape != (num_classes, num_classes):
             raise ValueError(
                 f"cost_matrix must have the shape {(num_classes, num_classes)}, true rank by "
@@ -230,9 +240,9 @@ class RankCurve:
         smallest = torch.finfo(mixed.dtype).tiny
         return RankCurve(mixed.clamp(min=smallest).log(), raw_exceedance=self._raw_exceedance)
 
-    def rows(self, places: Tensor) -> "RankCurve":
+    def rows(self, places: Numbers) -> "RankCurve":
         """The curves at some places of the first dimension, in their order."""
-        raw = self._raw_exceedance
+        raw, places = self._raw_exceedance, _as_tensor(places).to(self.log_probabilities.device)
         return RankCurve(
             self.log_probabilities[places], raw_exceedance=None if raw is None else raw[places]
         )
@@ -273,3 +283,10 @@ class RankCurve:
             return torch.zeros_like(self.log_probabilities[..., 0])
         lowest_before = raw.cummin(-1).values
         return (raw - lowest_before).amax(-1)
+
+
+def _as_tensor(numbers: Numbers) -> Tensor:
+    if isinstance(numbers, Tensor):
+        return numbers
+    # a copy, as an array that nobody may write to would be warned of
+    return torch.as_tensor(np.array(numbers))

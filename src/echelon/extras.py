@@ -18,11 +18,13 @@ _EXTRAS = {
     "onnx": "onnx",
     "onnxruntime": "onnx",
     "onnxscript": "onnx",
+    "optuna": "tune",
     "openpyxl": "excel",
     "pyarrow": "parquet",
     "ray": "ray",
     "timm": "vision",
     "tokenizers": "text",
+    "torchmetrics": "metrics",
     "torchvision": "dev",
     "transformers": "text",
     "vl_convert": "report",
@@ -30,7 +32,7 @@ _EXTRAS = {
 # What keeps a package from sending reports of its own, before it is imported: the variable that it
 # reads. Whoever has set it, or imported the package before, has decided for themselves.
 _SILENCED = {"onnxruntime": "ORT_DISABLE_TELEMETRY"}
-_USING_TORCHVISION = ("timm", "transformers")
+_USING_TORCHVISION = ("lightning", "timm", "torchmetrics", "transformers")
 _OPERATOR = "operator torchvision::nms does not exist"
 _schemas: list[Any] = []  # kept, as what they declare goes with them
 
@@ -73,8 +75,8 @@ def _imported(module: str) -> Any:
     if package in _SILENCED:
         os.environ.setdefault(_SILENCED[package], "1")
     # A torchvision that was built for another torch, or without its compiled half, fails at its own
-    # import; with it fail timm and, when their parts are first used, transformers. Neither needs
-    # anything of that half.
+    # import; with it fail timm, torchmetrics, lightning and, when their parts are first used,
+    # transformers. None of them needs anything of that half.
     first = "torchvision" if package in _USING_TORCHVISION and _is_there("torchvision") else module
     try:
         importlib.import_module(first)

@@ -9,14 +9,21 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from echelon import functional as f
 from echelon.curve import RankCurve
-from echelon.functional._binary import every_task, margin_tasks, reached_tasks
-from echelon.functional._labels import Weights
-from echelon.functional._precision import as_float
+from echelon.functional import (
+    Weights,
+    as_float,
+    every_task,
+    margin_tasks,
+    reached_tasks,
+    with_ranks_last,
+)
 from echelon.heads import (
     CutpointHead,
     ForestHead,
@@ -29,7 +36,7 @@ from echelon.heads import (
 )
 
 _SHARED = {"logits", "ranks", "sample_weight", "class_weight", "task_weight", "ignore_index"}
-_NOT_OPTIONS = _SHARED | {"reduction", "num_classes"}
+_NOT_OPTIONS = _SHARED | {"reduction", "num_classes", "dim"}
 
 
 @dataclass(frozen=True)
@@ -383,6 +390,7 @@ class Method:
         task_weight: Weights | None = None,
         ignore_index: int | None = None,
         reduction: str = "mean",
+        dim: int = -1,
     ) -> Tensor:
         """The training loss; the arguments are those of :mod:`echelon.functional`.
 
@@ -392,7 +400,10 @@ class Method:
         ranks : Tensor, shape (...) of integers, or (..., K) of floats for soft labels
         task_weight : shape (K-1,), optional
             Only for methods with binary tasks.
+        dim : int
+            The dimension of the logits that has the size J: 1 for (N, J, height, width).
         """
+        logits, ranks = with_ranks_last(logits, ranks, dim)
         return self.spec.loss(
             self._checked(logits),
             ranks,
@@ -413,12 +424,14 @@ class Method:
         task_weight: Weights | None = None,
         ignore_index: int | None = None,
         weigh_count: bool = True,
+        dim: int = -1,
     ) -> f.LossParts:
         """Sum and count of the loss, to be added up over devices or accumulated batches.
 
         `weigh_count` says whether rows count as much as they weigh; see
         :func:`echelon.functional.loss_parts`.
         """
+        logits, ranks = with_ranks_last(logits, ranks, dim)
         return f.loss_parts(
             self.spec.loss,
             self._checked(logits),
@@ -430,9 +443,24 @@ class Method:
             **self._with_task_weight(task_weight),
         )
 
-    def curve(self, logits: Tensor) -> RankCurve:
-        """The distribution over ranks that logits (..., J) stand for."""
-        logits = self._checked(logits)
+    def curve(self, logits: Tensor | NDArray[Any], *, dim: int = -1) -> RankCurve:
+        """The distribution over ranks that logits stand for.
+
+        Parameters
+        ----------
+        logits : Tensor or array, shape (..., J)
+        dim : int
+            The dimension of the logits that has the size J: 1 for (N, J, height, width). The
+            curve has its ranks last in any case, and one decision for each place (N, height,
+            width).
+
+        Examples
+        --------
+        >>> method("corn", num_classes=5).curve(torch.zeros(2, 4, 8, 8), dim=1).median().shape
+        torch.Size([2, 8, 8])
+        """
+        given = torch.from_numpy(logits) if isinstance(logits, np.ndarray) else logits
+        logits = self._checked(with_ranks_last(given, given, dim)[0])
         log_probabilities = self.spec.log_probabilities(logits, **self._curve_options)
         raw = self.spec.raw_exceedance(as_float(logits)) if self.can_cross else None
         return RankCurve(log_probabilities, raw_exceedance=raw)

@@ -57,7 +57,7 @@ def together(number: int, count: int, rendezvous: str) -> dict[str, str]:
         RENDEZVOUS: rendezvous, LAUNCHER: os.getpid(),
     }  # fmt: skip
     names = {name for _, name in socket.if_nameindex()} if hasattr(socket, "if_nameindex") else ()
-    for name in (one for one in _LOOPBACK if one in names):
+    for name in (loopback for loopback in _LOOPBACK if loopback in names):
         # What carries the tensors would otherwise listen on the address of the machine's name.
         told |= {"GLOO_SOCKET_IFNAME": name, "NCCL_SOCKET_IFNAME": name}
     return {name: str(value) for name, value in told.items()}

@@ -23,6 +23,9 @@ MODELS = (
     "svm",
     "prank",
     "neighbors",
+    "reduction",
+    "reduced trees",
+    "forest",
     "blend",
     "text",
     "encoder",
@@ -103,12 +106,16 @@ def _make_images(folder: Path, frame: pd.DataFrame) -> None:
 
 
 def _make_models(folder: Path, frame: pd.DataFrame) -> None:
+    from lightgbm import LGBMClassifier
+    from sklearn.linear_model import LogisticRegression
+
     from echelon import (
         CumulativeLinkModel,
         MetricNeighbors,
         OrdinalBlend,
         OrdinalBoosting,
         OrdinalClassifier,
+        OrdinalReduction,
         OrdinalSVM,
         PRank,
     )
@@ -136,6 +143,14 @@ def _make_models(folder: Path, frame: pd.DataFrame) -> None:
         "svm": (OrdinalSVM(random_state=0, **known), features, y),
         "prank": (PRank(random_state=0, **known), features, y),
         "neighbors": (MetricNeighbors(random_state=0, **known), features, y),
+        "reduction": (OrdinalReduction(LogisticRegression(), **known), features, y),
+        "reduced trees": (
+            OrdinalReduction(
+                LGBMClassifier(n_estimators=3, min_child_samples=2, verbose=-1), **known
+            ),
+            features, y,
+        ),
+        "forest": (OrdinalClassifier("forest", "mlp", **small, **QUICK), features, y),
         "blend": (
             OrdinalBlend(
                 [CumulativeLinkModel(), OrdinalBoosting(rounds=3)], folds=2, random_state=0, **known

@@ -112,6 +112,82 @@ def test_output_by_suffix_top_and_outside(exported) -> None:
     assert pd.read_csv("top.csv")["No."].tolist() == expected["No."].tolist()
 
 
+N = 120
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "holds"),
+    [
+        ([f"€ {1 + i}.{i:03d},55" for i in range(N)], "number",
+         "1000.55 to 120120, with decimal commas"),
+        ([f"${1_000 + 37 * i:,}" for i in range(N)], "number", "1000 to 5403"),
+        ([f"{1 + i % 28} {('Mar', 'Oct')[i % 2]} {2020 + i % 5}" for i in range(N)], "date",
+         "2020-03-01 to 2024-10-26, the month in words"),
+        ([f"{('Mai', 'Dezember')[i % 2]} {1 + i % 28}, {2020 + i % 5}" for i in range(N)], "date",
+         "2020-05-01 to 2024-12-26, the month in words"),
+    ],
+)  # fmt: skip
+def test_a_file_of_amounts_or_dates_in_words(tmp_path: Path, cells, kind: str, holds: str) -> None:
+    path = tmp_path / "one.csv"
+    pd.DataFrame({"seen": cells, "y": np.arange(N) % 3}).to_csv(path, sep=";", index=False)
+    (column, _) = json.loads(run("check", str(path), "--target", "y", "--json"))["columns"]
+    assert (column["kind"], column["use"]) == (kind, "used")
+    assert holds in column["holds"]
+
+
+def test_amounts_of_two_currencies_are_pointed_out(tmp_path: Path) -> None:
+    path = tmp_path / "mixed.csv"
+    cells = [f"{'$' if i % 2 else '€'} {i}.50" for i in range(N)]
+    pd.DataFrame({"price": cells, "y": np.arange(N) % 3}).to_csv(path, index=False)
+    said = run("check", str(path), "--target", "y")
+    assert "column 'price' holds amounts in $ and €" in " ".join(said.split())
+
+
+def coded(folder: Path) -> pd.DataFrame:
+    generator = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"q": generator.integers(1, 6, 300), "age": generator.integers(18, 99, 300)}
+    )
+    frame["y"] = np.searchsorted([2, 4], frame["q"] + generator.normal(0, 0.5, 300)) + 1
+    frame.loc[::10, "q"] = 99
+    frame.loc[5::20, "y"] = 9
+    frame.loc[3, "age"] = 99
+    frame.to_csv(folder / "coded.csv", index=False)
+    return frame
+
+
+def test_check_names_the_option_for_codes_and_the_model_keeps_them(
+    tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    frame = coded(tmp_path)
+    said = " ".join(run("check", "coded.csv", "--target", "y").split())
+    assert "column 'q' holds 99 in 30 cells" in said
+    assert "--missing-codes q=99" in said  # and not all columns: somebody may be 99 years old
+    codes = ("--missing-codes", "q=99,y=9")
+    found = json.loads(run("check", "coded.csv", "--target", "y", *codes, "--json"))
+    assert found["columns"][0]["missing"] == 0.1
+    assert found["unlabelled"] == 15
+    run("fit", "coded.csv", "--target", "y", *codes, *BOOSTING, "--out", "m", "--json")
+    assert "10.5 % missing, with 99, 1 to 5" in run("info", "m")
+    scores = json.loads(run("evaluate", "m", "coded.csv", "--target", "y", "--json"))
+    assert scores["unlabelled"] == 15  # the code of labels was kept, too
+    frame[["q", "age"]].iloc[:1].to_csv("code.csv", index=False)
+    frame[["q", "age"]].iloc[:1].assign(q="").to_csv("empty.csv", index=False)
+    assert run("predict", "m", "code.csv") == run("predict", "m", "empty.csv")
+
+
+def test_the_target_may_stand_in_another_sheet(tmp_path: Path, capsys, monkeypatch) -> None:
+    pytest.importorskip("openpyxl")
+    monkeypatch.chdir(tmp_path)
+    with pd.ExcelWriter("a.xlsx") as writer:
+        pd.DataFrame({"note": ["a", "b"]}).to_excel(writer, sheet_name="Notes", index=False)
+        coded(tmp_path).to_excel(writer, sheet_name="Data", index=False)
+    said = refused(capsys, monkeypatch, "check", "a.xlsx", "--target", "y")
+    assert "the sheet 'Notes'; --sheet names another: 'Data'" in said
+    assert len(json.loads(run("check", "a.xlsx", "--sheet", "Data", "--json"))["columns"]) == 3
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -125,6 +201,9 @@ def test_output_by_suffix_top_and_outside(exported) -> None:
         (("fit", "--out", "m", "--decimal", "x"), "--decimal must be . or ,"),
         (("fit", "--out", "m", "--encoding", "x"), "--encoding must be the name of one"),
         (("check", "--drop", "odd"), "has no column 'odd'"),
+        (("check", "--sheet", "2"), "--sheet is for Excel files, and survey.csv is none"),
+        (("check", "--missing-codes", "odd=99"), "names the column 'odd', which the table"),
+        (("check", "--missing-codes", "q1="), "must be codes such as 99, or those of a column"),
     ],
 )  # fmt: skip
 @pytest.mark.usefixtures("exported")

@@ -107,6 +107,22 @@ def test_rows_for_intervals_are_used_for_nothing_else(folder: Path, monkeypatch)
     assert len(set.union(*seen.values())) == sum(map(len, seen.values())) == 300
 
 
+def test_the_classes_of_the_rows_are_looked_for_once(folder: Path, monkeypatch) -> None:
+    """What the rows hold is known when they are read; the fit takes it as given."""
+    from echelon.data.labels import Labels
+
+    original, searches = Labels.of.__func__, []
+
+    def noted(cls, y, classes=None):
+        searches.extend([len(y)] if classes is None else [])
+        return original(cls, y, classes)
+
+    monkeypatch.setattr(Labels, "of", classmethod(noted))
+    model = ("--model", "cumulative_link", "--json", "--out", "m")
+    run("fit", "table.csv", "--target", "stars", "--conformal", "0.2", *model)
+    assert searches == [300]
+
+
 def test_a_struct_that_is_dropped_does_no_harm(folder: Path) -> None:
     table = pd.read_csv("table.csv")[["a", "stars"]]
     table.assign(odd=[{"x": 1}] * len(table)).to_parquet("struct.parquet")

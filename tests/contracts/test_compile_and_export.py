@@ -10,7 +10,10 @@ from torch import Tensor, nn
 
 from tests.cases import CASES, CURVE_CASES, THOROUGH, Case, make_batch
 
-every_case = pytest.mark.parametrize("case", CASES, ids=str)
+# Options share most of a compiled graph with their method.
+every_method = pytest.mark.parametrize(
+    "case", [case for case in CASES if THOROUGH or not case.options], ids=str
+)
 every_curve = pytest.mark.parametrize("case", CURVE_CASES, ids=str)
 # One of each formula: the others are exported with ECHELON_THOROUGH, and as models in tests/slow.
 _FORMULAS = ("ce", "ornn", "corn", "clm", "regression")
@@ -19,7 +22,7 @@ some_curves = pytest.mark.parametrize(
 )
 
 
-@every_case
+@every_method
 def test_compiled_loss_and_gradient_are_the_same(case: Case) -> None:
     check_compiled(case, backend="aot_eager")
 

@@ -538,3 +538,45 @@ def test_a_task_weight_is_taken_where_there_are_tasks(case: Case) -> None:
     else:
         with pytest.raises(ValueError, match="has none: use class_weight or sample_weight"):
             batch.method.loss(batch.logits, batch.ranks, task_weight=torch.ones(4))
+
+
+# ---- dense outputs -------------------------------------------------------------------------------
+
+
+@every_uncoupled_case
+@pytest.mark.parametrize("dim", [0, 1, -3])
+def test_logits_may_stand_in_any_dimension(case: Case, dim: int) -> None:
+    """A map (N, J, height, width) costs what its places cost with their logits last."""
+    batch = make_batch(case, num_classes=4, shape=(2, 3, 5))
+    moved = batch.logits.movedim(-1, dim)
+    for reduction in ("mean", "none"):
+        expected = batch.method.loss(batch.logits, batch.ranks, reduction=reduction)
+        found = batch.method.loss(moved, batch.ranks, reduction=reduction, dim=dim)
+        torch.testing.assert_close(found, expected)
+        options = {"reduction": reduction, **batch.method._loss_options}
+        found = batch.method.spec.loss(moved, batch.ranks, dim=dim, **options)
+        torch.testing.assert_close(found, expected)
+    mass = torch.nn.functional.one_hot(batch.ranks, 4).to(batch.logits.dtype)
+    expected = batch.method.loss(batch.logits, mass)
+    torch.testing.assert_close(batch.method.loss(moved, mass.movedim(-1, dim), dim=dim), expected)
+    parts = batch.method.loss_parts(moved, batch.ranks, dim=dim)
+    torch.testing.assert_close(parts.mean(), batch.method.loss(batch.logits, batch.ranks))
+
+
+@every_case
+def test_the_curve_of_a_dense_output_has_its_ranks_last(case: Case) -> None:
+    batch = make_batch(case, num_classes=4, shape=(6,))
+    logits = batch.logits.detach()
+    expected = batch.method.curve(logits)
+    found = batch.method.curve(logits.T, dim=0)
+    torch.testing.assert_close(found.log_probabilities, expected.log_probabilities)
+    torch.testing.assert_close(found.crossings(), expected.crossings())
+    from_numpy = batch.method.curve(logits.numpy())
+    torch.testing.assert_close(from_numpy.log_probabilities, expected.log_probabilities)
+
+
+def test_a_dimension_that_is_not_there_is_refused() -> None:
+    case = CASES[0]
+    batch = make_batch(case, num_classes=4, shape=(6,))
+    with pytest.raises(ValueError, match=r"dim must be a dimension of the logits.*got 2"):
+        batch.method.loss(batch.logits, batch.ranks, dim=2)

@@ -99,6 +99,23 @@ def test_a_seed_decides_and_a_clone_is_unfitted(name: str) -> None:
     assert not hasattr(clone(first), "labels_")
 
 
+def test_numbers_of_numpy_are_numbers(name: str, tmp_path: Path) -> None:
+    """Grids of settings are made of them."""
+
+    def of_numpy(value):
+        if isinstance(value, dict):
+            return {key: of_numpy(inner) for key, inner in value.items()}
+        return np.int64(value) if type(value) is int else value
+
+    quick = {"time_limit": 1} if name == "auto" else {}
+    model = make(name).set_params(**quick)
+    model.set_params(
+        **{key: of_numpy(value) for key, value in model.get_params(deep=False).items()}
+    )
+    model.fit(*table(60)).save(tmp_path / "model.echelon")
+    assert echelon.load(tmp_path / "model.echelon").predict(table(5)[0]).shape == (5,)
+
+
 def test_calibration_and_intervals(name: str) -> None:
     frame, truth = table(500)
     model = make(name).fit(frame[:250], truth[:250])

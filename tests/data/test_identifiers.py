@@ -32,6 +32,8 @@ N = 120
         ("measured", [f"{i * 0.37:.2f}" for i in range(N)], None),
         ("day", pd.date_range("2024-01-01", periods=N).astype(str), None),
         ("small", [f"P{i}" for i in range(20)], None),
+        ("price", [f"EUR {i * 0.37:.2f}" for i in range(N)], None),
+        ("seen", pd.date_range("2024-01-01", periods=N).strftime("%d %b %Y"), None),
     ],
 )
 def test_what_looks_like_an_id(name: str, cells, reason: str | None) -> None:

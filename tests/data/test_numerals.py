@@ -34,6 +34,10 @@ def read(*cells: str, others: dict | None = None) -> tuple[str, str, list]:
         (("3,152.55", "1,000"), ".", [3152.55, 1000.0]),
         (("1'234.50", "2"), ".", [1234.5, 2.0]),
         (("\u22123,5", "+2,5"), ",", [-3.5, 2.5]),
+        (("€ 3.152,55", "€ 12,40", "7 €"), ",", [3152.55, 12.4, 7.0]),
+        (("$1,234", "-$12.50", "$7"), ".", [1234.0, -12.5, 7.0]),
+        (("1 234,50 kr", "CHF 3,25", "EUR -2,00"), ",", [1234.5, 3.25, -2.0]),
+        (("£3.50", "12.25 GBP", "US$ 1,000.00"), ".", [3.5, 12.25, 1000.0]),
         (("1.5", "2"), "", [1.5, 2.0]),
         (("yes", "No", " YES"), "words", [1.0, 0.0, 1.0]),
         (("ja", "nein"), "words", [1.0, 0.0]),
@@ -43,7 +47,14 @@ def test_each_style_is_read(cells, writing: str, values: list[float]) -> None:
     assert read(*cells) == ("number", writing, values)
 
 
-@pytest.mark.parametrize("cells", [("030 123", "040 456"), ("1.2.3", "4.5.6"), ("yes", "no", "?!")])
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ("030 123", "040 456"), ("1.2.3", "4.5.6"), ("yes", "no", "?!"), ("$", "€"),
+        ("Maybe 12 2024", "12 Foo 2024"), ("Model 3 2024", "Marathon 12, 2024"), ("€€5", "5 $ €"),
+        ("31 Feb 2024", "30 Feb 2024"),
+    ],
+)  # fmt: skip
 def test_what_only_looks_like_numbers_stays_a_category(cells) -> None:
     assert read(*cells)[0] == "category"
 
@@ -66,6 +77,13 @@ def test_the_rest_of_the_table_settles_what_could_be_read_in_two_ways() -> None:
         (("2024/12/24", "2024/1/2"), "ymd", "2024-12-24"),
         (("24.12.24", "01.02.24"), "dmy", "2024-12-24"),
         (("2024-12-24", "2024-01-02"), "ymd", "2024-12-24"),
+        (("12 Mar 2024", "1 Jan 2024"), "month", "2024-03-12"),
+        (("12-Mar-24", "01-JAN-24"), "month", "2024-03-12"),
+        (("March 12th, 2024 13:00", "May 1, 2024"), "month", "2024-03-12T13:00"),
+        (("Tue, 12 March 2024", "Mon, 1 Jan 2024"), "month", "2024-03-12"),
+        (("12. März 2024", "1. Dezember 2024"), "month", "2024-03-12"),
+        (("12 mars 2024", "1er août 2024"), "month", "2024-03-12"),
+        (("12 de marzo de 2024", "1 de enero de 2024"), "month", "2024-03-12"),
     ],
 )
 def test_dates_as_people_write_them(cells, writing: str, day: str) -> None:
@@ -83,6 +101,18 @@ def test_the_quick_way_gives_what_the_slow_one_does(writing: str) -> None:
     quick = read_written(np.array(texts, dtype=object), "number", writing, float)
     assert isinstance(quick, np.ndarray)
     assert quick.tolist() == [read_numeral(text, writing) for text in texts] == values.tolist()
+
+
+@pytest.mark.parametrize("writing", [",", "."])
+def test_amounts_are_read_alike_one_by_one_and_all_at_once(writing: str) -> None:
+    texts = [
+        text.replace("#", writing)
+        for text in ("€ 3#5", "3#5 €", "-$4", "$-4#25", "7 EUR", "USD 1#5", "R$ 2", "9 kr.", "8 Kč")
+    ]
+    quick = read_written(np.array(texts, dtype=object), "number", writing, float)
+    assert isinstance(quick, np.ndarray)
+    assert quick.tolist() == [read_numeral(text, writing) for text in texts]
+    assert quick.tolist() == [3.5, 3.5, -4, -4.25, 7, 1.5, 2, 9, 8]
 
 
 def test_predictions_read_cells_as_the_training_rows_were(tmp_path: Path) -> None:

@@ -8,8 +8,17 @@ import pytest
 from PIL import Image
 
 from echelon.data.labels import Labels
-from echelon.data.rows import Rows, class_weights, divide, row_weights, without_broken
+from echelon.data.rows import (
+    Rows,
+    broken_rows,
+    class_weights,
+    divide,
+    hold_validation,
+    row_weights,
+    without_broken,
+)
 from echelon.data.schema import TableSchema
+from echelon.data.splits import hold_out
 
 
 def rows(n: int = 60, **more) -> Rows:
@@ -33,18 +42,37 @@ def test_everything_of_a_row_is_selected_with_it(chosen) -> None:
 
 def test_a_division_loses_and_repeats_no_row_and_tears_no_group() -> None:
     whole = rows(groups=np.arange(60) // 4)
-    training, held = divide(whole, 0.25, seed=3)
+    training, held = hold_validation(whole, 0.25, seed=3)
     numbers = [part.table.numbers[:, 0] for part in (training, held)]
     assert sorted(np.concatenate(numbers)) == list(range(60))
     assert not set(training.groups) & set(held.groups)
-    again = divide(whole, 0.25, seed=3)[1]
+    again = hold_validation(whole, 0.25, seed=3)[1]
     np.testing.assert_array_equal(again.table.numbers, held.table.numbers)
-    assert divide(whole, 0, seed=3) == (whole, None)
+    assert hold_validation(whole, 0, seed=3) == (whole, None)
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(60) // 3], ids=["rows", "groups"])
+def test_each_share_is_one_of_all_rows_and_every_row_is_in_one_subset(groups) -> None:
+    """The same as holding out the first, and then of what is left the second."""
+    whole = rows(groups=groups)
+    masks = divide(whole, [0.2, 0.3], seed=[5, 60])
+    np.testing.assert_array_equal(np.sum(masks, axis=0), np.ones(60))
+    assert [mask.sum() for mask in masks] == pytest.approx([12, 18, 30], abs=2)
+    generator = np.random.default_rng([5, 60])
+    first = hold_out(whole.table, whole.ranks, 0.2, groups=groups, generator=generator)
+    np.testing.assert_array_equal(masks[0], first)
+    left = whole.select(~first)
+    second = hold_out(
+        left.table, left.ranks, 0.3 * 60 / len(left), groups=left.groups, generator=generator
+    )
+    np.testing.assert_array_equal(np.flatnonzero(masks[1]), np.flatnonzero(~first)[second])
+    (everything,) = divide(whole, [], seed=0)
+    assert everything.all()
 
 
 def test_held_out_rows_that_all_weigh_nothing_count_alike() -> None:
     """As a score that divides by their weight would be no number."""
-    _, held = divide(rows(weight=np.zeros(60)), 0.25, seed=0)
+    _, held = hold_validation(rows(weight=np.zeros(60)), 0.25, seed=0)
     np.testing.assert_array_equal(held.weight, np.ones(len(held)))
 
 
@@ -73,6 +101,10 @@ def test_rows_whose_images_are_broken_are_left_out_and_named(tmp_path: Path) -> 
     with pytest.warns(UserWarning, match=r"1 of 4 rows are left out, as their images .*2\.png"):
         kept, broken = without_broken(whole, {"image": "skip"})
     assert list(broken) == [2]
+    assert broken_rows({"image": frame["photo"].to_numpy()}, {"image": "skip"}) == (
+        broken,
+        ["image"],
+    )
     assert kept.weight.tolist() == [0.0, 1.0, 3.0]
     for path in paths:
         Path(path).write_bytes(b"no image")

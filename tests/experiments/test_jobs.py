@@ -8,7 +8,7 @@ import pytest
 
 from echelon.data import make_friedman
 from echelon.experiments import compare_methods, table_task
-from echelon.experiments.jobs import baseline_jobs, job
+from echelon.experiments.jobs import baseline_jobs, make_job
 from echelon.experiments.searching import with_validation
 from tests.experiments.made_up import HERE, QUICK, task
 from tests.media import mixed_table
@@ -20,7 +20,9 @@ def test_scored_rows_can_be_found_in_the_source(tmp_path: Path) -> None:
     made = table_task("made up", frame, data.ranks)
     cut = with_validation(made, 0.2)
     for one, part in ((made, "test"), (cut, "valid")):
-        done = job(one, "constant", command="compare", role="baseline", parameters={}, part=part)
+        done = make_job(
+            one, "constant", command="compare", role="baseline", parameters={}, part=part
+        )
         arrays = done.run().predictions
         np.testing.assert_array_equal(data.ranks[arrays["row"]], arrays["truth"])
     assert set(cut.numbers["train"]) | set(cut.numbers["valid"]) == set(made.numbers["train"])
@@ -42,7 +44,9 @@ def test_settings_are_looked_at_before_anything_runs(tmp_path: Path) -> None:
 
 def test_texts_have_a_bag_of_words_beside_them(tmp_path: Path) -> None:
     frame, ranks = mixed_table(80)  # whose texts name the class
-    made = table_task("reviews", frame[["size", "review"]], ranks, text="review")
+    made = table_task(
+        "reviews", frame[["size", "review"]], ranks, columns_by_kind={"text": "review"}
+    )
     asked = {**QUICK, "text": "review", "backbone": "lstm"}
     runs = compare_methods(made, ["ce"], 1, tmp_path, parameters=asked, executor=HERE)
     by_name = {run.config.method: run for run in runs}
@@ -55,7 +59,7 @@ def test_texts_have_a_bag_of_words_beside_them(tmp_path: Path) -> None:
 def test_texts_without_a_common_word(tmp_path: Path) -> None:
     """Then a bag of words knows no more than the shares of the classes."""
     frame = pd.DataFrame({"text": [f"word{i}" for i in range(38)] + [None, ""]})
-    made = table_task("odd", frame, np.arange(40) % 2, text="text")
+    made = table_task("odd", frame, np.arange(40) % 2, columns_by_kind={"text": "text"})
     asked = {**QUICK, "text": "text", "backbone": "lstm"}
     runs = compare_methods(made, ["ce"], 1, tmp_path, parameters=asked, executor=HERE)
     bag, constant = (
@@ -68,7 +72,9 @@ def test_texts_without_a_common_word(tmp_path: Path) -> None:
 def test_missing_texts_do_not_spoil_the_bag_of_words(tmp_path: Path) -> None:
     frame, ranks = mixed_table(80)
     frame.loc[[0, 5], "review"] = [None, np.nan]
-    made = table_task("reviews", frame[["size", "review"]], ranks, text="review")
+    made = table_task(
+        "reviews", frame[["size", "review"]], ranks, columns_by_kind={"text": "review"}
+    )
     bag = next(one for one in baseline_jobs(made, command="compare", parameters={})
                if one.config.method == "bag of words")  # fmt: skip
     assert bag.run().metrics["mae"] < 0.2

@@ -28,7 +28,7 @@ def test_groups_stay_on_one_side() -> None:
 
 def test_rows_can_be_found_in_their_file() -> None:
     frame = pd.DataFrame({"x": np.arange(80.0), "said": [f"text {i}" for i in range(80)]})
-    found = table_task("made up", frame, np.arange(80) % 4, text="said")
+    found = table_task("made up", frame, np.arange(80) % 4, columns_by_kind={"text": "said"})
     assert found.media == ["said"]
     assert found.rows == {"train": 60, "test": 20}
     for part, rows in (("train", found.features), ("test", found.test_features)):
@@ -52,7 +52,9 @@ def test_the_fingerprint_knows_every_cell_rank_and_group() -> None:
 def test_images_count_by_their_pixels() -> None:
     frame, ranks = mixed_table(40)
     one, same, other = (
-        table_task("images", table, ranks, text="review", image="photo").fingerprint
+        table_task(
+            "images", table, ranks, columns_by_kind={"text": "review", "image": "photo"}
+        ).fingerprint
         for table in (frame, frame.copy(), frame.assign(photo=[p + 1 for p in frame["photo"]]))
     )
     assert one == same != other

@@ -12,6 +12,7 @@ import torch
 import echelon
 from echelon import OrdinalClassifier
 from echelon.data import make_friedman
+from echelon.models.document import typed
 from tests.forging import network_of, rewrite
 
 QUICK = {"settings": {"max_epochs": 2}, "random_state": 0, "device": "cpu"}
@@ -181,3 +182,9 @@ def test_a_calibration_maps_to_probabilities(model, frame, tmp_path: Path, kind:
         rewrite(tmp_path / "whole", tmp_path / "forged", moved)
         with pytest.raises(ValueError, match="maps to what is no probability"):
             echelon.load(tmp_path / "forged")
+
+
+def test_a_boolean_is_no_whole_number() -> None:
+    assert typed(3, int, "rounds") == 3
+    with pytest.raises(ValueError, match="its rounds must be of type int; got bool"):
+        typed(True, int, "rounds")

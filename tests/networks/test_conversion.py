@@ -18,10 +18,11 @@ torchvision, timm, transformers = (
 def check(model: OrdinalModel, *inputs: Tensor, num_classes: int = 4) -> None:
     """The converted model trains and predicts."""
     model.train()
-    logits = model(*inputs)
+    output = model(*inputs)
+    logits = getattr(output, "logits", output)
     rows = len(inputs[0])
     assert logits.shape == (rows, model.method.num_logits)
-    model.loss(logits, torch.arange(rows) % num_classes).backward()
+    model.loss(output, torch.arange(rows) % num_classes).backward()
     assert any(parameter.grad is not None for parameter in model.parameters())
     assert model.curve(logits.detach()).probabilities.shape == (rows, num_classes)
 
@@ -209,13 +210,13 @@ def test_ambiguity_lists_the_candidates_and_layer_settles_it() -> None:
 
 
 def test_a_layer_that_is_not_there() -> None:
-    with pytest.raises(ValueError, match="no linear layer 'last'; it has: '0', '1'"):
+    with pytest.raises(ValueError, match="no linear layer or convolution 'last'; it has: '0', '1'"):
         convert(nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3)), 4, layer="last")
 
 
 def test_no_linear_layer_at_all() -> None:
-    with pytest.raises(ValueError, match=r"no nn\.Linear layer to replace"):
-        convert(nn.Sequential(nn.Conv2d(3, 4, 1)), 4)
+    with pytest.raises(ValueError, match=r"no nn\.Linear layer or convolution to replace"):
+        convert(nn.Sequential(nn.BatchNorm1d(3)), 4)
 
 
 class FromForward(nn.Module):

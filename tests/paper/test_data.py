@@ -41,7 +41,8 @@ def test_coursera_balanced(tmp_path: Path) -> None:
     frame.to_csv(tmp_path / "c.csv", index=False)
     found = read_coursera(tmp_path / "c.csv")
     assert np.abs(np.subtract(sizes(found), [300, 20, 80])).max() <= 4
-    assert (found.text, found.image, found.classes) == ("TEXT_COLUMN_NAME", None, (1, 2, 3, 4, 5))
+    assert found.columns_by_kind == {"text": "TEXT_COLUMN_NAME"}
+    assert found.classes == (1, 2, 3, 4, 5)
     parts = [set(found.features[part]["TEXT_COLUMN_NAME"]) for part in found.features]
     assert sum(map(len, parts)) == len(set.union(*parts))  # no text is in two of them
     by_text = dict(zip(frame.TEXT_COLUMN_NAME, frame.LABEL_COLUMN_NAME, strict=True))
@@ -123,7 +124,7 @@ def test_afad(tmp_path: Path) -> None:
         assert Path(path).parts[-3] == str(age)
     model = OrdinalClassifier(
         backbone="resnet",
-        image=found.image,
+        **found.columns_by_kind,
         settings={"max_epochs": 1},
         random_state=0,
         device="cpu",

@@ -103,7 +103,7 @@ def test_reviews_of_a_table_are_read_by_the_lstm(tmp_path) -> None:
         max_epochs=1,
     )  # fmt: skip
     task = asked.task()
-    assert (task.text, task.floor) == ("Review", None)
+    assert (task.columns_by_kind, task.floor) == ({"text": "Review"}, None)
     runs = asked.run(tmp_path / "out", executor=Executor(workers=1), task=task)
     assert {run.config.method for run in runs} == {"constant", "bag of words", "corn"}
     assert asked.describe(task, runs)["settings"]["corn"].endswith("lstm")
@@ -115,7 +115,7 @@ def test_reviews_of_a_table_are_read_by_the_lstm(tmp_path) -> None:
 def test_texts_and_images_are_generated_without_data(dataset, kind) -> None:
     asked = Experiment(dataset, recipe="default", methods=["corn"], seeds=1)
     task = asked.task()
-    assert getattr(task, kind) is not None
+    assert list(task.columns_by_kind) == [kind]
     assert task.floor.shape == (len(task.test_ranks), 5)
     assert task.fingerprint == asked.task().fingerprint
     (job,) = (one for one in asked.jobs(task) if one.config.role == "method")

@@ -103,6 +103,18 @@ def test_what_is_no_result_is_refused(tmp_path) -> None:
         Result.read(tmp_path / "none.json")
 
 
+@pytest.mark.parametrize("number", [2, "1", True])
+def test_a_result_of_another_format_is_named_as_such(tmp_path, number) -> None:
+    path = tmp_path / "results.json"
+    document = {"experiment": {"dataset": "fireman", "name": "fireman"}, "runs": []}
+    path.write_text(json.dumps({"format": number, **document}))
+    with pytest.raises(ValueError, match=r"result of fireman .*another echelon, in format .*anew"):
+        Result.read(path)
+    for numbered in ({}, {"format": 1}):  # the first ones had no number
+        path.write_text(json.dumps({**numbered, **document}))
+        assert Result.read(path).dataset == "fireman"
+
+
 def result_of(dataset: str, values: dict[str, list[float]], **described) -> Result:
     runs = [
         {

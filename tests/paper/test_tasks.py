@@ -80,4 +80,9 @@ def test_generated_fireman_has_the_sizes_of_the_paper_and_a_floor() -> None:
 @pytest.mark.parametrize("make", [digits_task, generated_discs])
 def test_images_stand_in_a_column_of_the_name_of_their_kind(make) -> None:
     found = make()
-    assert list(found.features) == list(found.test_features) == [found.image] == ["image"]
+    assert (
+        list(found.features)
+        == list(found.test_features)
+        == [*found.columns_by_kind.values()]
+        == ["image"]
+    )

@@ -17,7 +17,9 @@ from echelon.cli.options import (
     Group,
     ImageColumn,
     KeepIds,
+    MissingCodes,
     Sep,
+    Sheet,
     TextColumn,
     model_to_fit,
 )
@@ -54,6 +56,8 @@ def check(
     sep: Sep = None,
     decimal: Decimal = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
+    missing_codes: MissingCodes = None,
     as_json: AsJson = False,
 ) -> None:
     """Look at a table: each column, what a fit does with it, and what should be looked at.
@@ -69,20 +73,21 @@ def check(
         raise ValueError("--labels needs --target: the column whose labels are judged")
     described = DataDescription(
         data, target, read_classes(classes), split_names(drop), group=group, text=text, image=image,
-        sep=sep, decimal=decimal, encoding=encoding, keep_ids=keep_ids,
+        sep=sep, decimal=decimal, encoding=encoding, keep_ids=keep_ids, sheet=sheet,
+        missing_codes=split_names(missing_codes),
     )  # fmt: skip
-    for name in (*described.apart, *(one for one in (text, image) if one is not None)):
+    for name in (*described.apart, *(column for column in (text, image) if column is not None)):
         require_column(described.cells_, name, described.name)
-    found = described.check()
+    table_check = described.check()
     suspects = _suspects(described, model) if labels else None
     if as_json:
-        document: dict[str, Any] = {"data": described.name, **dataclasses.asdict(found)}
+        document: dict[str, Any] = {"data": described.name, **dataclasses.asdict(table_check)}
         if suspects is not None:
             document["labels"] = suspects
         print(json.dumps(document))
         return
     looks = described.looks()
-    show_check(found, described.name + (f" ({looks})" if looks else ""))
+    show_check(table_check, described.name + (f" ({looks})" if looks else ""))
     if suspects is not None:
         _show_suspects(suspects)
 
@@ -105,23 +110,23 @@ def _suspects(described: DataDescription, spec: str) -> dict[str, Any]:
     from echelon.data.labels import as_ranks
 
     ranks = as_ranks(rows.labels, known)
-    found = find_suspects(ranks, curve.probabilities.numpy())
+    suspects = find_suspects(ranks, curve.probabilities.numpy())
     count = max(_LISTED, round(_SHOWN_SHARE * len(ranks)))
-    listed = [int(row) for row in found.order[:count]]
+    listed = [int(row) for row in suspects.order[:count]]
     places = source_places(described.paths, described.reading, rows.features.index[listed])
     return {
         "rows": len(ranks),
         "below": UNLIKELY,
-        "unlikely": found.unlikely,
-        "by_chance": round(found.by_chance, 1),
-        "at_most_by_chance": round(found.at_most),
-        "beyond_chance": found.beyond_chance,
+        "unlikely": suspects.unlikely,
+        "by_chance": round(suspects.by_chance, 1),
+        "at_most_by_chance": round(suspects.at_most),
+        "beyond_chance": suspects.beyond_chance,
         "suspects": [
             {
                 **place,
                 "label": known[ranks[row]],
-                "perhaps": known[int(found.likely[row])],
-                "likelihood": float(f"{found.likelihood[row]:.3g}"),
+                "perhaps": known[int(suspects.likely[row])],
+                "likelihood": float(f"{suspects.likelihood[row]:.3g}"),
             }
             for row, place in zip(listed, places, strict=True)
         ],
@@ -147,30 +152,30 @@ def source_places(paths: list[Path], reading: Any, rows: Any) -> list[dict[str, 
         path = paths[number]
         if path.is_dir() or (look := look_at(path, reading)).format != "CSV":
             continue
-        found = lines_of(path, look, [places[i]["row"] for i in members])
-        for i, line in zip(members, found, strict=True):
+        lines = lines_of(path, look, [places[i]["row"] for i in members])
+        for i, line in zip(members, lines, strict=True):
             places[i]["line"] = line
     return places
 
 
-def _show_suspects(found: dict[str, Any]) -> None:
+def _show_suspects(suspects: dict[str, Any]) -> None:
     beyond = (
-        f"about {found['beyond_chance']:,} more than chance explains"
-        if found["beyond_chance"]
+        f"about {suspects['beyond_chance']:,} more than chance explains"
+        if suspects["beyond_chance"]
         else "no more than chance may give"
     )
     show_lines(
         f"labels that models which have not seen their row give less than "
-        f"{100 * found['below']:g} %: {found['unlikely']:,} of {found['rows']:,} rows; chance "
-        f"alone would give about {found['by_chance']:g}, at most {found['at_most_by_chance']:,}: "
-        f"{beyond}",
+        f"{100 * suspects['below']:g} %: {suspects['unlikely']:,} of {suspects['rows']:,} rows; "
+        f"chance alone would give about {suspects['by_chance']:g}, at most "
+        f"{suspects['at_most_by_chance']:,}: {beyond}",
         indent="",
     )
     print(f"  {'place':<22}  {'label':<18}  {'perhaps':<18}  likelihood")
-    for one in found["suspects"][:_LISTED]:
-        file = f"{Path(one['file']).name} " if "file" in one else ""
-        place = file + (f"line {one['line']}" if "line" in one else f"row {one['row']}")
+    for suspect in suspects["suspects"][:_LISTED]:
+        file = f"{Path(suspect['file']).name} " if "file" in suspect else ""
+        place = file + (f"line {suspect['line']}" if "line" in suspect else f"row {suspect['row']}")
         print(
-            f"  {place:<22}  {str(one['label'])[:18]:<18}  {str(one['perhaps'])[:18]:<18}  "
-            f"{one['likelihood']:.3g}"
+            f"  {place:<22}  {str(suspect['label'])[:18]:<18}  {str(suspect['perhaps'])[:18]:<18}  "
+            f"{suspect['likelihood']:.3g}"
         )

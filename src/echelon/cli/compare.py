@@ -25,11 +25,13 @@ from echelon.cli.options import (
     ImageFolder,
     KeepIds,
     MaxEpochs,
+    MissingCodes,
     MissingTarget,
     Recipe,
     RunsFolder,
     Seeds,
     Sep,
+    Sheet,
     TextColumn,
     Threads,
     Workers,
@@ -82,6 +84,8 @@ def compare(
     sep: Sep = None,
     decimal: Decimal = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
+    missing_codes: MissingCodes = None,
     recipe: Recipe = "default",
     max_epochs: MaxEpochs = None,
     device: Device = "auto",
@@ -116,9 +120,10 @@ def compare(
         columns: dict[str, str | None] = {}
     else:
         described = DataDescription(
-            [Path(one) for one in data], target, read_classes(classes), split_names(drop),
+            [Path(path) for path in data], target, read_classes(classes), split_names(drop),
             group=group, text=text, image=image, image_folder=image_folder, sep=sep,
             decimal=decimal, encoding=encoding, missing_target=missing_target, keep_ids=keep_ids,
+            sheet=sheet, missing_codes=split_names(missing_codes),
         )  # fmt: skip
         tasks = described.tasks(splits, test_share)
         columns = described.columns_by_kind

@@ -14,12 +14,20 @@ from echelon.cli.options import (
     Decision,
     Encoding,
     ImageFolder,
+    MissingCodes,
     MissingTarget,
     Model,
     OnBroken,
     Sep,
+    Sheet,
 )
-from echelon.cli.reading import DataDescription, read_decision, require_images, require_known
+from echelon.cli.reading import (
+    DataDescription,
+    read_decision,
+    require_images,
+    require_known,
+    split_names,
+)
 from echelon.cli.showing import say, score_sentence, score_table
 from echelon.cli.writing import require_run_folder
 
@@ -42,6 +50,8 @@ def evaluate(
     sep: Sep = None,
     decimal: Decimal = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
+    missing_codes: MissingCodes = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare predictions with the truth.
@@ -56,7 +66,8 @@ def evaluate(
     fitted = load(model)
     described = DataDescription(
         data, target, image=fitted.image_column, image_folder=image_folder, on_broken=on_broken,
-        sep=sep, decimal=decimal, encoding=encoding, missing_target=missing_target,
+        sep=sep, decimal=decimal, encoding=encoding, missing_target=missing_target, sheet=sheet,
+        missing_codes=codes_of_labels(fitted, target, missing_codes),
     )  # fmt: skip
     require_images(fitted, model, described)
     frame, skipped = described.readable(described.with_located_images(described.cells()))
@@ -86,13 +97,25 @@ def evaluate(
         print(f"`echelon report {out}` makes a page of this")
 
 
+def codes_of_labels(fitted: Any, target: str | None, said: str | None) -> list[str]:
+    """What stands for no answer: what was said, or else of labels what the fit was told.
+
+    The model itself knows the codes of its columns.
+    """
+    if said is not None:
+        return split_names(said)
+    kept = split_names(fitted.about_.get("missing_labels"))
+    return [f"{target}={code}" for code in kept] if target is not None else []
+
+
 def labelled_rows(fitted: Any, described: DataDescription, frame: Any) -> tuple[Any, Any, int]:
     """The rows that have a label, their labels as the model has them, and how many have none."""
     labels = fitted.labels_.read_cells(frame[described.target]).set_axis(frame.index)
     frame, labels, unlabelled = described.with_labels(frame, labels)
     known = fitted.classes_.tolist()
     where = f"the column {described.target!r} of {described.name}"
-    require_known(labels, known, where, "the classes of the model")
+    remedy = "evaluate a model that was fitted with it"
+    require_known(labels, known, where, "the classes of the model", remedy)
     return frame, labels, unlabelled
 
 
@@ -134,7 +157,7 @@ def evaluated_run(
         "probabilities": probabilities.astype(np.float32),
         "crossings": curve.crossings().cpu().numpy(),
     }
-    arrays |= row_cells(frame, fitted.text_column, fitted.image_column)
+    arrays |= row_cells(frame, fitted.columns_by_kind)
     apart = (fitted.text_column, fitted.image_column)
     arrays |= column_cells(frame.drop(columns=[target]), arrays, apart)
     # The page draws intervals of probabilities; of other scores it shows those of test rows.

@@ -7,17 +7,19 @@ from typing import Annotated, Any
 
 import typer
 
-from echelon.cli.evaluate import evaluated_run, labelled_rows
+from echelon.cli.evaluate import codes_of_labels, evaluated_run, labelled_rows
 from echelon.cli.options import (
     AsJson,
     Data,
     Decimal,
     Encoding,
     ImageFolder,
+    MissingCodes,
     MissingTarget,
     Model,
     OnBroken,
     Sep,
+    Sheet,
 )
 from echelon.cli.reading import DataDescription, plain, require_images, split_names
 from echelon.cli.writing import require_run_folder
@@ -70,6 +72,8 @@ def explain(
     sep: Sep = None,
     decimal: Decimal = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
+    missing_codes: MissingCodes = None,
     as_json: AsJson = False,
 ) -> None:
     """Say which columns matter to a model, which way, and why rows get what they get.
@@ -97,7 +101,8 @@ def explain(
     threshold = None if at_least is None else _threshold(fitted, at_least)
     described = DataDescription(
         data, target, image=fitted.image_column, image_folder=image_folder, on_broken=on_broken,
-        sep=sep, decimal=decimal, encoding=encoding, missing_target=missing_target,
+        sep=sep, decimal=decimal, encoding=encoding, missing_target=missing_target, sheet=sheet,
+        missing_codes=codes_of_labels(fitted, target, missing_codes),
     )  # fmt: skip
     require_images(fitted, model, described)
     frame, skipped = described.readable(described.with_located_images(described.cells()))
@@ -122,11 +127,11 @@ def explain(
     if run is not None:
         explained = list(dict.fromkeys([*shown, *_explored(run)]))
     features = frame if target is None else frame.drop(columns=[target])
-    found = fitted.explain(
+    explanation = fitted.explain(
         features, labels, rows=explained, correlated=correlated, repeats=repeats,
         verbose=0 if as_json else 1,
     ).with_rows_named(numbers)  # fmt: skip
-    document = found.document(threshold)
+    document = explanation.document(threshold)
     if out is not None:
         if not is_finished:
             write_run(out, run)
@@ -134,7 +139,7 @@ def explain(
     if as_json:
         print(json.dumps(document))
         return
-    print(replace(found, reasons=found.reasons[: len(shown)]).text(threshold=threshold))
+    print(replace(explanation, reasons=explanation.reasons[: len(shown)]).text(threshold=threshold))
     if out is not None:
         print(f"`echelon report {out}` makes a page of this")
 
@@ -159,7 +164,7 @@ def _places(asked: list[int], numbers: Any, data: str) -> list[int]:
 
 def _threshold(fitted: Any, label: str) -> int:
     """The k of "this class or a higher one"."""
-    known = [str(one) for one in fitted.classes_.tolist()]
+    known = [str(name) for name in fitted.classes_.tolist()]
     if label not in known[1:]:
         raise ValueError(
             f"--at-least must be a class above the lowest: one of {plain(known[1:])}; got {label!r}"

@@ -26,10 +26,12 @@ from echelon.cli.options import (
     ImageFolder,
     KeepIds,
     MaxEpochs,
+    MissingCodes,
     MissingTarget,
     OnBroken,
     Recipe,
     Sep,
+    Sheet,
     Target,
     TextColumn,
     model_to_fit,
@@ -128,6 +130,8 @@ def fit(
     sep: Sep = None,
     decimal: Decimal = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
+    missing_codes: MissingCodes = None,
     recipe: Recipe = None,
     decision: Decision = None,
     class_weight: Annotated[
@@ -192,14 +196,15 @@ def fit(
     require_score(conformal_score)
     described = DataDescription(
         data, target, read_classes(classes), split_names(drop), weight, group, text, image,
-        image_folder, on_broken, sep, decimal, encoding, missing_target, keep_ids,
+        image_folder, on_broken, sep, decimal, encoding, missing_target, keep_ids, sheet,
+        split_names(missing_codes),
     )  # fmt: skip
     table = described.table()
     refuse_inputs(out, described.images(table))
     rows = described.labelled(table)
     kept = {"calibrate": _CALIBRATION_SHARE if calibrate else None, "conformal": conformal}
     shares = {name: share for name, share in kept.items() if share is not None}
-    *masks, rest = rows.held_out([*shares.values()], seed, text=text, image=described.image_column)
+    *masks, rest = rows.held_out([*shares.values()], seed, described.columns_by_kind)
     checkpoints = out.with_name(f"{out.name}.checkpoints")
     method, method_options = _split_method(method)
     fitted = _make_model(
@@ -228,12 +233,14 @@ def fit(
         random_state=seed,
         verbose=0 if as_json or not is_first_process() else 1,
     )
-    own = rows.select(rest)
+    training = rows.select(rest)
     is_told = not as_json and is_first_process()
     is_watched = sys.stdout.isatty()
     if is_told and is_watched:
         show_summary(described)
-    fitted.fit(own.features, own.labels, sample_weight=own.weights, groups=own.groups)
+    fitted.fit(
+        training.features, training.labels, sample_weight=training.weights, groups=training.groups
+    )
     if is_told and not is_watched:  # where nobody waits, nothing is printed before a failure
         show_summary(described)
     held = {name: rows.select(mask) for name, mask in zip(shares, masks, strict=True)}
@@ -248,6 +255,8 @@ def fit(
                 some.features, some.labels, score=conformal_score, sample_weight=some.weights
             )
     fitted.about_ = {"data": described.name, "target": target}
+    if described.missing_labels:
+        fitted.about_["missing_labels"] = ",".join(described.missing_labels)
     if is_first_process():
         save_model(fitted, out, checkpoints if checkpoints.is_dir() else None)
         if resume:
@@ -327,7 +336,11 @@ def _make_model(spec: str | None, options: Mapping[str, tuple[str, Any]], **para
     known = _parameters(name)
     for option, (parameter, value) in options.items():
         if value is not None and parameter.partition(".")[0] not in known:
-            taken = [other for other, (own, _) in options.items() if own.partition(".")[0] in known]
+            taken = [
+                other
+                for other, (keyword, _) in options.items()
+                if keyword.partition(".")[0] in known
+            ]
             raise ValueError(
                 f"the model {name} has no {option}; of the options that not all models have it has "
                 f"{', '.join(taken) or 'none'}: leave out {option}, or choose another --model"
@@ -370,11 +383,10 @@ def _show(summary: Mapping[str, Any], as_json: bool) -> None:
 
 def _calibration_lines(scores: Mapping[str, Mapping[str, float]], is_kept: bool) -> list[str]:
     """What a trial of calibration found, and whether its map was kept."""
-    words = {
-        "calibration_error": "calibration error",
-        "ranked_probability_score": "RPS",
-        "log_score": "log score",
-    }
+    from echelon.evaluation.metrics import METRICS
+
+    words = {"calibration_error": "calibration error"}
+    words |= {name: row.title for name, row in METRICS.items()}
     verdict = (
         "calibrated: on rows of its own, the map helps (less is better)"
         if is_kept

@@ -110,6 +110,8 @@ def _in_words(column: Mapping[str, Any]) -> str:
     --------
     >>> _in_words({"name": "a", "kind": "number", "missing": 0.25, "quantiles": [1.0, 2.0, 5.0]})
     'number, 25 % missing, 1 to 5, median 2'
+    >>> _in_words({"name": "a", "kind": "number", "missing": 0.25, "missing_codes": ["99", "98"]})
+    'number, 25 % missing, with 99 and 98'
     >>> _in_words({"name": "b", "kind": "category", "missing": 0.0, "frequent": {"red": 0.5}})
     'category, red 50 %'
     >>> _in_words({"name": "c", "kind": "date", "missing": 0.0, "quantiles": [0.0, 31.0, 365.0]})
@@ -117,7 +119,10 @@ def _in_words(column: Mapping[str, Any]) -> str:
     """
     said = [str(column["kind"])]
     if column.get("missing"):
-        said.append(f"{_share(column['missing'])} missing")
+        codes = (
+            f", with {' and '.join(column['missing_codes'])}" if "missing_codes" in column else ""
+        )
+        said.append(f"{_share(column['missing'])} missing{codes}")
     if quantiles := column.get("quantiles"):
         shown = _day if column["kind"] == "date" else "{:g}".format
         lowest, median, highest = (shown(quantiles[i]) for i in (0, len(quantiles) // 2, -1))

@@ -50,8 +50,8 @@ def _run_together(command: list[str], count: int) -> int:
                 environment = {"OMP_NUM_THREADS": "1", **os.environ, **told}
                 with open(words[number], "wb") as heard:
                     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": heard}
-                    own = {} if number == 0 else quiet
-                    started.append(subprocess.Popen(command, env=environment, **own))
+                    streams = {} if number == 0 else quiet
+                    started.append(subprocess.Popen(command, env=environment, **streams))
             code, speaker = _first_failure(started)
         finally:
             _end(started)
@@ -65,7 +65,7 @@ def _first_failure(started: list["subprocess.Popen[bytes]"]) -> tuple[int, int]:
     """The code that the processes end with, and who must speak for them; 0 has spoken itself."""
     deadline = None
     while True:
-        codes = [one.poll() for one in started]
+        codes = [process.poll() for process in started]
         if codes[0]:
             return codes[0], 0
         if all(code == 0 for code in codes):
@@ -79,15 +79,15 @@ def _first_failure(started: list["subprocess.Popen[bytes]"]) -> tuple[int, int]:
 
 
 def _end(started: list["subprocess.Popen[bytes]"]) -> None:
-    for one in started:
-        if one.poll() is None:
-            one.terminate()
-    for one in started:
+    for process in started:
+        if process.poll() is None:
+            process.terminate()
+    for process in started:
         try:
-            one.wait(_GRACE_SECONDS)
+            process.wait(_GRACE_SECONDS)
         except subprocess.TimeoutExpired:
-            one.kill()
-            one.wait()
+            process.kill()
+            process.wait()
 
 
 @contextmanager
@@ -111,7 +111,7 @@ def say_time(jobs: Any, folder: Any, workers: int | None, as_json: bool) -> None
     from echelon.experiments import estimate_seconds
     from echelon.runs import is_done
 
-    left = [one for one in jobs if not is_done(folder / one.name)]
+    left = [job for job in jobs if not is_done(folder / job.name)]
     cores = min(cpu_count(), workers or cpu_count())
     seconds = estimate_seconds(left) / min(cores, max(1, len(left)))
     done = f", {len(jobs) - len(left):,} of them done" if len(left) < len(jobs) else ""

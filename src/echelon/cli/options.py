@@ -67,7 +67,7 @@ def existing_folder_of_runs(path: Path) -> Path:
 def existing_or_generated(data: list[str]) -> list[str]:
     """Files or folders that are there, or the name of data that are generated."""
     if data != [GENERATED]:
-        existing_data([Path(one) for one in data])
+        existing_data([Path(path) for path in data])
     return data
 
 
@@ -75,7 +75,7 @@ def existing_or_sentence(data: list[str]) -> list[str]:
     """Files or folders that are there, or a sentence, which has a space in it."""
     is_sentence = len(data) == 1 and " " in data[0].strip() and not os.path.lexists(data[0])
     if not is_sentence:
-        existing_data([Path(one) for one in data])
+        existing_data([Path(path) for path in data])
     return data
 
 
@@ -169,6 +169,21 @@ Encoding = Annotated[
     typer.Option(
         show_default="found by looking",
         help="The encoding of a text file, such as utf-8, utf-16 or cp1252.",
+    ),
+]
+Sheet = Annotated[
+    str | None,
+    typer.Option(
+        show_default="the first that is not empty",
+        help="The sheet of an Excel file, by its name or by its number from 1 on.",
+    ),
+]
+MissingCodes = Annotated[
+    str | None,
+    typer.Option(
+        help="The codes that stand for no answer, with commas between them: 99 in every column, or "
+        "age=99 in one. Cells that hold one count as missing, also in rows that are predicted "
+        "later."
     ),
 ]
 KeepIds = Annotated[

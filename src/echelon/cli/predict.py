@@ -18,6 +18,7 @@ from echelon.cli.options import (
     Model,
     OnBroken,
     Sep,
+    Sheet,
 )
 from echelon.cli.reading import (
     DataDescription,
@@ -80,6 +81,7 @@ def predict(
     sep: Sep = None,
     decimal: Decimal = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     formula_safe: Annotated[
         bool,
         typer.Option(
@@ -118,9 +120,9 @@ def predict(
     image = fitted.image_column
     single = _single_row(fitted, data)
     described = DataDescription(
-        [Path(one) for one in data] if single is None else Path(), image=image,
+        [Path(path) for path in data] if single is None else Path(), image=image,
         image_folder=image_folder, on_broken=on_broken, sep=sep, decimal=decimal,
-        encoding=encoding,
+        encoding=encoding, sheet=sheet,
     )  # fmt: skip
     is_folder = single is None and described.is_image_folder
     if single is None:
@@ -133,12 +135,12 @@ def predict(
     if coverage is None and fitted.conformal_ is not None:
         coverage = _COVERAGE
     given = ["prediction", *(("lower", "upper") if coverage is not None else ())]
-    results = [*given, *(one.name for one in risks), *columns, _OUTSIDE]
+    results = [*given, *(measure.name for measure in risks), *columns, _OUTSIDE]
     first = [*([image] if is_folder and image not in kept else []), *kept]
     _refuse_same(kept, results)
     rows = skipped = outside = 0
     types = _column_types(fitted, [*given], [*first, _OUTSIDE])
-    short = [*columns, *(one.name for one in risks)]
+    short = [*columns, *(measure.name for measure in risks)]
     best: Any = None
     chunks = described.chunks() if single is None else iter([single])
     with (
@@ -165,8 +167,8 @@ def predict(
                     fitted.refuse_undefined(curve, readable, first_row=rows + 1)
                 probabilities = curve.probabilities.double().cpu().numpy()
                 table = pd.DataFrame(probabilities, columns=columns, index=readable.index)
-                for place, one in enumerate(risks):
-                    table.insert(place, one.name, one.of(probabilities))
+                for place, measure in enumerate(risks):
+                    table.insert(place, measure.name, measure.of(probabilities))
                 table.insert(0, "prediction", fitted.label(curve, chosen))
                 table[_OUTSIDE] = _outside(fitted, readable)
                 outside += int((table[_OUTSIDE] != "").sum())
@@ -258,7 +260,9 @@ def _repeated(column: Any) -> Any:
     """A column of the data as text, empty where missing."""
     from echelon.data.cells import is_missing
 
-    return [None if not isinstance(one, str) and is_missing(one) else str(one) for one in column]
+    return [
+        None if not isinstance(cell, str) and is_missing(cell) else str(cell) for cell in column
+    ]
 
 
 def _highest(best: Any, table: Any, by: str | list[str], top: int) -> Any:
@@ -278,8 +282,8 @@ def _highest(best: Any, table: Any, by: str | list[str], top: int) -> Any:
 def _column_types(fitted: Any, labels: list[str], texts: list[str]) -> dict[str, str]:
     """What Parquet calls the types of the columns that hold no probabilities."""
     kind = {"b": "bool", "i": "int64", "u": "uint64", "f": "float64"}
-    own = kind.get(fitted.classes_.dtype.kind, "string")
-    return {**dict.fromkeys(labels, own), **dict.fromkeys(texts, "string")}
+    label_type = kind.get(fitted.classes_.dtype.kind, "string")
+    return {**dict.fromkeys(labels, label_type), **dict.fromkeys(texts, "string")}
 
 
 def _rows_bar(shown: bool) -> Any:

@@ -1,6 +1,6 @@
 """From what stands on the command line to tables and values, with errors that name both."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -38,6 +38,10 @@ class DataDescription:
         What becomes of rows without a label.
     keep_ids : bool
         Whether columns that look like ids are read as all others are.
+    sheet : str, optional
+        The sheet of an Excel file, by name or by number from 1 on.
+    missing_codes : sequence of str
+        What stands for no answer: codes of all columns, such as "99", or COLUMN=CODE.
 
     Examples
     --------
@@ -61,13 +65,15 @@ class DataDescription:
     encoding: str | None = None
     missing_target: str = "drop"
     keep_ids: bool = False
+    sheet: str | None = None
+    missing_codes: Sequence[str] = ()
 
     @property
     def reading(self) -> Any:
         """How text files are read."""
         from echelon.data.formats import Reading
 
-        return Reading(self.sep, self.decimal, self.encoding)
+        return Reading(self.sep, self.decimal, self.encoding, self.sheet)
 
     @cached_property
     def paths(self) -> list[Path]:
@@ -114,9 +120,29 @@ class DataDescription:
         from echelon.data.files import read_table
 
         frame = read_table(self.paths, self.reading).reset_index(drop=True)
-        if self.target is not None:
-            require_column(frame, self.target, self.name)
+        if self.target is not None and self.target not in frame.columns:
+            looks = self.looks()  # it may stand in another sheet, or between other separators
+            require_column(frame, self.target, self.name + (f" ({looks})" if looks else ""))
+        return self._with_codes(frame) if self.missing_codes else frame
+
+    def _with_codes(self, frame: Any) -> Any:
+        """The table with its codes for no answer beside it, and without them in the target."""
+        from echelon.data.missing_codes import MISSING_CODES, codes_by_column, emptied
+
+        named = (self.weight, self.group, self.text, self.image_column)
+        others = [*self.drop, *(name for name in named if name is not None)]
+        codes = {**codes_by_column(self.missing_codes, [*frame.columns], others)}
+        of_labels = codes.pop(self.target, ()) if self.target is not None else ()
+        if of_labels:
+            frame = frame.assign(**{str(self.target): emptied(frame[self.target], of_labels)})
+        frame.attrs[MISSING_CODES] = codes
         return frame
+
+    @property
+    def missing_labels(self) -> list[str]:
+        """The codes that stand for no label."""
+        pairs = [spec.rpartition("=") for spec in self.missing_codes]
+        return [code.strip() for name, _, code in pairs if name.strip() in ("", self.target)]
 
     def chunks(self) -> Iterator[Any]:
         """The same as frames of limited size, one after the other."""
@@ -137,10 +163,10 @@ class DataDescription:
         place = self.image_folder or (first if self.is_image_folder else first.parent)
         if not place.is_dir():
             raise ValueError(f"there is no folder of images {place}")
-        found = frame[column].map(
+        located = frame[column].map(
             lambda path: str(place / str(path)) if str(path).strip() else None, na_action="ignore"
         )
-        return frame.assign(**{column: found})
+        return frame.assign(**{column: located})
 
     def images(self, frame: Any) -> Any:
         """The paths of the images in a table; none where it has no such column."""
@@ -148,15 +174,20 @@ class DataDescription:
         return () if column is None or column not in frame.columns else frame[column]
 
     def readable(self, frame: Any) -> tuple[Any, int]:
-        """The rows whose images can be read, and how many others there are."""
+        """The rows whose cells can be read, and how many others there are."""
         import numpy as np
 
-        from echelon.data.kinds.image import find_broken
+        from echelon.data.rows import broken_rows
 
-        images = self.images(frame)
-        if self.on_broken == "raise" or not len(images):
-            return frame, 0  # that a column is missing is said where it is needed
-        broken = find_broken(images.to_numpy(dtype=object))
+        cells: dict[str, Any] = {
+            kind: frame[name].to_numpy(dtype=object)
+            for kind, name in self.columns_by_kind.items()
+            if name in frame.columns  # that one is missing is said where it is needed
+        }
+        if self.on_broken == "raise" or not cells:
+            return frame, 0
+        treatment: Any = self.on_broken
+        broken, _ = broken_rows(cells, dict.fromkeys(cells, treatment))
         kept = np.ones(len(frame), dtype=bool)
         kept[list(broken)] = False
         return frame[kept], len(broken)
@@ -205,13 +236,13 @@ class DataDescription:
         frame = self.cells_
         spared = {*self.apart, *(name for name in self.columns_by_kind.values() if name)}
         candidates = [name for name in frame if name not in spared]
-        found = {
+        alone = {
             name: reason
             for name in candidates
             if (reason := identifier_reason(name, frame[name])) is not None
         }
-        has_others = len(found) < len(candidates) or any(self.columns_by_kind.values())
-        return found if has_others else {}  # what is alone is all there is to learn from
+        has_others = len(alone) < len(candidates) or any(self.columns_by_kind.values())
+        return alone if has_others else {}  # what is alone is all there is to learn from
 
     def check(self, most: int | None = None) -> Any:
         """What a look at the table finds; with `most`, at so many of its rows."""
@@ -234,9 +265,14 @@ class DataDescription:
     def looks(self) -> str:
         """What the first of the files was found to be, where that is not what programs write."""
         from echelon.data.formats import look_at
+        from echelon.data.workbooks import sheet_in_words
 
         first = self.paths[0]
-        return "" if first.is_dir() else look_at(first, self.reading).in_words
+        if first.is_dir():
+            return ""
+        look = look_at(first, self.reading)
+        sheet = sheet_in_words(first, self.sheet) if look.format == "Excel" else ""
+        return ", ".join(filter(None, [look.in_words, sheet]))
 
     def labelled(self, frame: Any) -> "LabelledRows":
         """The rows of :meth:`table` as a model takes them, without those that cannot be read."""
@@ -275,14 +311,15 @@ class DataDescription:
     def _require_order(self, labels: Any, named: list[Any] | None) -> None:
         """Raise, in the words of the command line, where the order of the labels is not known."""
         if named is not None:
-            require_known(labels, named, f"the column {self.target!r} of {self.name}", "--classes")
+            where = f"the column {self.target!r} of {self.name}"
+            require_known(labels, named, where, "--classes", "add it there in its place")
             return
         is_ordered = getattr(labels.dtype, "ordered", False)
-        found = [one for one in labels.unique().tolist() if isinstance(one, str)]
-        if found and not is_ordered:
+        texts = [label for label in labels.unique().tolist() if isinstance(label, str)]
+        if texts and not is_ordered:
             from echelon.data.matching import variants
 
-            twice = next(iter(variants(found).values()), None)
+            twice = next(iter(variants(texts).values()), None)
             note = (
                 f"; {' and '.join(map(repr, twice))} differ only by case or spaces, and count as "
                 f"one with --classes"
@@ -293,7 +330,7 @@ class DataDescription:
                 f"the labels in the column {self.target!r} are strings, whose order is not known: "
                 f"name them with --classes, the lowest first, as in --classes low,mid,high, or, "
                 f"where they hold commas, one a line in a file, --classes @FILE; found "
-                f"{plain([repr(one) for one in found])}{note}"
+                f"{plain([repr(text) for text in texts])}{note}"
             )
 
     def tasks(self, divisions: int, test_share: float) -> list[Any]:
@@ -301,11 +338,12 @@ class DataDescription:
         from echelon.experiments import table_task
 
         rows = self.labelled(self.table())
+        columns = {kind: name for kind, name in self.columns_by_kind.items() if name is not None}
         return [
             table_task(
                 self.paths[0].name, rows.features, rows.labels, classes=rows.named,
-                groups=rows.groups, test_share=test_share, split_seed=number, text=self.text,
-                image=self.image_column,
+                groups=rows.groups, test_share=test_share, split_seed=number,
+                columns_by_kind=columns,
             )
             for number in range(divisions)
         ]  # fmt: skip
@@ -340,11 +378,16 @@ class LabelledRows:
         return len(self.features)
 
     @cached_property
-    def classes(self) -> list[Any]:
-        """The labels that there are, the lowest first."""
+    def known(self) -> Any:
+        """The labels that there are, in rank order."""
         from echelon.data.labels import Labels
 
-        classes: list[Any] = Labels.of(self.labels, self.named).classes.tolist()
+        return Labels.of(self.labels, self.named)
+
+    @property
+    def classes(self) -> list[Any]:
+        """The labels that there are, the lowest first."""
+        classes: list[Any] = self.known.classes.tolist()
         return classes
 
     def select(self, mask: Any) -> "LabelledRows":
@@ -358,15 +401,13 @@ class LabelledRows:
         )
 
     def held_out(
-        self, shares: Sequence[float], seed: int, *, text: str | None, image: str | None
+        self, shares: Sequence[float], seed: int, columns_by_kind: Mapping[str, str | None]
     ) -> list[Any]:
         """Masks of rows for each share and, last, for the rest; groups and twins stay together."""
         import numpy as np
 
         from echelon.data.columns import gathered_remarks
-        from echelon.data.labels import Labels
-        from echelon.data.schema import TableSchema
-        from echelon.data.splits import hold_out
+        from echelon.data.rows import Rows, divide
 
         if any(not 0 < share < 1 for share in shares) or sum(shares) >= 1:
             raise ValueError(
@@ -374,24 +415,10 @@ class LabelledRows:
             )
         if not shares:  # the fit reads the rows, and need not find them read already
             return [np.ones(len(self), dtype=bool)]
-        ranks = Labels.of(self.labels, self.classes).to_ranks(self.labels)
+        ranks = self.known.to_ranks(self.labels)
         with gathered_remarks():  # the fit says them
-            table = TableSchema.of(self.features, text=text, image=image).read(self.features)
-        generator = np.random.default_rng([seed, len(ranks)])
-        rest = np.ones(len(ranks), dtype=bool)
-        masks = []
-        for share in shares:
-            inside = np.flatnonzero(rest)
-            some = hold_out(
-                table.rows(inside), ranks[inside], share * len(ranks) / len(inside),
-                groups=None if self.groups is None else np.asarray(self.groups)[inside],
-                generator=generator,
-            )  # fmt: skip
-            mask = np.zeros(len(ranks), dtype=bool)
-            mask[inside[some]] = True
-            masks.append(mask)
-            rest &= ~mask
-        return [*masks, rest]
+            rows = Rows.of(self.features, ranks, columns_by_kind, self.groups)
+        return [*divide(rows, shares, [seed, len(rows)])]
 
 
 def read_weights(frame: Any, name: str | None) -> Any:
@@ -407,16 +434,18 @@ def read_weights(frame: Any, name: str | None) -> Any:
     return weights
 
 
-def require_known(labels: Any, classes: Sequence[Any], where: str, option: str) -> None:
-    """Raise where labels are no classes, and name some of them."""
+def require_known(
+    labels: Any, classes: Sequence[Any], where: str, option: str, remedy: str
+) -> None:
+    """Raise where labels are no classes, name some of them, and say how one can be added."""
     unknown = labels[~labels.isin(list(classes)).to_numpy()]
     if len(unknown):
         counted = unknown.value_counts()
+        rows = "1 row has" if len(unknown) == 1 else f"{len(unknown):,} rows have"
         shown = ", ".join(f"{label!r} ({count:,})" for label, count in counted.head(5).items())
         raise ValueError(
-            f"{len(unknown):,} rows have a label in {where} that is not among {option}: {shown}; "
-            f"they are {plain(list(classes))}: add it there in its place, or remove those rows or "
-            f"empty their labels"
+            f"{rows} a label in {where} that is not among {option}: {shown}; they are "
+            f"{plain(list(classes))}: {remedy}, or remove those rows or empty their labels"
         )
 
 

@@ -115,7 +115,7 @@ def reproduce(
     share_devices(devices)
     from echelon.experiments import Executor, Search
     from echelon.paper.experiments import MAIN_METHODS, METHODS, Experiment
-    from echelon.paper.tables import Result, paper_tables, write_tables
+    from echelon.paper.tables import RESULT_FORMAT, Result, paper_tables, write_tables
     from echelon.runs import Comparison
     from echelon.training.progress import run_bar
 
@@ -137,6 +137,7 @@ def reproduce(
     with going_on(), run_bar(len(jobs), shown=is_first_process() and not as_json) as report:
         runs = experiment.run(out, executor=Executor(workers, cluster), on_run=report, task=task)
     document = {
+        "format": RESULT_FORMAT,
         "experiment": experiment.describe(task, runs),
         **Comparison.of(runs).document(),
     }

@@ -30,15 +30,15 @@ def read_risk(text: str, classes: Sequence[Any]) -> Risk:
     """
     from echelon.data.matching import fold
 
-    found = _RISK.fullmatch(text)
-    if found is None:
+    match = _RISK.fullmatch(text)
+    if match is None:
         raise ValueError(
             f'--risk must be written as "P(y<=CLASS)", with <, <=, =, >= or > and quotes around '
             f"it; got {text!r}"
         )
-    sign, name = found.groups()
+    sign, name = match.groups()
     wanted = fold(name.strip("\"'"))
-    places = [i for i, one in enumerate(classes) if fold(str(one)) == wanted]
+    places = [i for i, label in enumerate(classes) if fold(str(label)) == wanted]
     if len(places) != 1:
         raise ValueError(
             f"--risk names the class {name!r}, and the classes of the model are "

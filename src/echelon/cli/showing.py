@@ -50,17 +50,17 @@ def show_comparison(runs: Sequence[Any], out: Path, as_json: bool) -> None:
     """Print what runs in a folder found, in words or as one document."""
     from echelon.runs import Comparison
 
-    found = Comparison.of(runs)
+    comparison = Comparison.of(runs)
     if as_json:
-        print(json.dumps(found.document()))
+        print(json.dumps(comparison.document()))
         return
-    config = found.main_run.config
+    config = comparison.main_run.config
     counts = ", ".join(f"{number:,} {subset}" for subset, number in config.rows.items())
     say(f"{config.data}: {counts} rows")
-    print(found.text())
-    for sentence in found.sentences():
+    print(comparison.text())
+    for sentence in comparison.sentences():
         say(sentence)
-    say(found.lead())
+    say(comparison.lead())
     print(f"`echelon report {out}` makes a page of this")
 
 
@@ -84,7 +84,7 @@ def show_summary(described: Any) -> None:
         show_lines(finding)
     if len(check.findings) > _FINDINGS:
         more = len(check.findings) - _FINDINGS
-        show_lines(f"{more} more findings: see `echelon check {described.name}`")
+        show_lines(f"{more} more finding{'s' * (more > 1)}: see `echelon check {described.name}`")
 
 
 def show_lines(text: str, indent: str = "  ") -> None:
@@ -112,6 +112,7 @@ def show_check(check: Any, name: str) -> None:
     if check.classes:
         counts = ", ".join(f"{label} {rows:,}" for label, rows in check.classes.items())
         show_lines(f"classes: {counts}", indent="")
-    print(f"{len(check.findings)} findings" if check.findings else "nothing to be looked at")
+    count = len(check.findings)
+    print(f"{count} finding{'s' * (count > 1)}" if count else "nothing to be looked at")
     for number, finding in enumerate(check.findings, 1):
         show_lines(f"{number}. {finding}")

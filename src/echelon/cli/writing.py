@@ -95,17 +95,17 @@ def refuse_inputs(out: Path, inputs: Iterable[Path | str | None]) -> None:
     """Raise where an output is also an input, under whatever names and through whatever links."""
     if is_stream(out) or not out.exists():
         return
-    own = out.stat()
-    for one in inputs:
-        if one is None:
+    status = out.stat()
+    for path in inputs:
+        if path is None:
             continue
         try:
-            is_same = os.path.samestat(own, os.stat(one))
+            is_same = os.path.samestat(status, os.stat(path))
         except (OSError, TypeError, ValueError):  # what is not there is not overwritten
             continue
         if is_same:
             raise ValueError(
-                f"--out {out} is the same file as the input {one}, which would be lost; name "
+                f"--out {out} is the same file as the input {path}, which would be lost; name "
                 f"another output"
             )
 

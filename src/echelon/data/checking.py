@@ -23,7 +23,8 @@ from echelon.data.identifiers import identifier_reason
 from echelon.data.kinds.categories import CATEGORY, names_of
 from echelon.data.labels import Labels, typed_labels
 from echelon.data.matching import fold, variants
-from echelon.data.numerals import IN_WORDS, decimal_sign
+from echelon.data.missing_codes import MISSING_CODES, emptied
+from echelon.data.numerals import COMMA, IN_WORDS, POINT, currencies_of, decimal_sign
 
 # What surveys write for "don't know" and "no answer" among answers on a small scale.
 NO_ANSWER = (-99, -98, -9, -8, -1, 77, 88, 97, 98, 99, 777, 888, 997, 998, 999, 9998, 9999)
@@ -111,17 +112,19 @@ def check_table(
     unlabelled = 0
     if target is not None:
         apart[target] = "the target"
-        said, counted, unlabelled, ranks = _check_target(frame[target], list(classes))
-        findings += said
+        of_target, counted, unlabelled, ranks = _check_target(frame[target], list(classes))
+        findings += of_target
     decimal = frame.attrs.get(DECIMAL) or decimal_sign(
         frame.drop(columns=[*apart], errors="ignore")
     )
     columns: list[ColumnCheck] = []
     codes: dict[str, tuple[float, int]] = {}
+    said = frame.attrs.get(MISSING_CODES, {})
+    others: set[float] = set()  # such codes in columns where they may well be values
     seen: list[NDArray[np.float64]] = []
     with gathered_remarks() as remarks:
         for name in frame:
-            cells = frame[name]
+            cells = emptied(frame[name], said.get(name, ()))
             if name in apart or name in named:
                 columns.append(_set_apart(name, cells, apart.get(name), named.get(name), target))
                 continue
@@ -132,15 +135,18 @@ def check_table(
             if reason is None:
                 findings += _of_categories(decided)
                 if decided.kind == "number":
+                    findings += _of_currencies(decided, cells)
                     code = _no_answer(values)
                     if code is not None:
                         codes[decided.name] = code
+                    else:
+                        others |= set(np.array(NO_ANSWER)[np.isin(NO_ANSWER, values)].tolist())
                 if ranks is not None:
                     findings += _gives_away(str(name), values, ranks)
                     seen.append(_numbers(values))
-    findings += _codes_in_words(codes)
-    findings += [Remarks(unread={key: one}).sentence() for key, one in remarks.unread.items()]
-    findings += [Remarks(codes={key: one}).sentence() for key, one in remarks.codes.items()]
+    findings += _codes_in_words(codes, others)
+    findings += [Remarks(unread={key: remark}).sentence() for key, remark in remarks.unread.items()]
+    findings += [Remarks(codes={key: remark}).sentence() for key, remark in remarks.codes.items()]
     if ranks is not None and seen:
         findings += _unordered(np.stack(seen, 1), ranks)
     return TableCheck(len(frame), columns, counted, unlabelled, findings)
@@ -162,11 +168,10 @@ def _values(cells: "pd.Series[Any]", decided: Column) -> NDArray[Any]:
 def _set_apart(
     name: str, cells: "pd.Series[Any]", use: str | None, kind: str | None, target: str | None
 ) -> ColumnCheck:
-    missing = float(np.mean([not str(cell).strip() for cell in cells.fillna("")]))
+    counts = cells.map(str).where(cells.notna(), "").value_counts()
+    missing = sum(int(rows) for cell, rows in counts.items() if not str(cell).strip()) / len(cells)
     what = "label" if name == target else kind or "apart"
-    return ColumnCheck(
-        str(name), what, f"{cells.map(str).nunique():,} different", missing, use or "used"
-    )
+    return ColumnCheck(str(name), what, f"{len(counts):,} different", missing, use or "used")
 
 
 def _check_column(decided: Column, values: NDArray[Any], reason: str | None) -> ColumnCheck:
@@ -177,7 +182,7 @@ def _check_column(decided: Column, values: NDArray[Any], reason: str | None) -> 
         counts = pd.Series(present, dtype=object).value_counts()
         holds = f"{different:,} different: {', '.join(map(_short, counts.index[:3]))}"
     elif len(present) and decided.kind == "date":
-        low, high = ((_EPOCH + int(np.floor(one))) for one in (present.min(), present.max()))
+        low, high = ((_EPOCH + int(np.floor(day))) for day in (present.min(), present.max()))
         holds = f"{low} to {high}"
     else:
         holds = f"{present.min():.6g} to {present.max():.6g}" if len(present) else ""
@@ -212,6 +217,17 @@ def _of_categories(decided: Column) -> Iterator[str]:
         )
 
 
+def _of_currencies(decided: Column, cells: "pd.Series[Any]") -> Iterator[str]:
+    if decided.writing not in (POINT, COMMA):
+        return
+    signs = sorted(currencies_of(pd.unique(cells.to_numpy(dtype=object))))
+    if len(signs) > 1:
+        yield (
+            f"column {decided.name!r} holds amounts in {', '.join(signs[:-1])} and {signs[-1]}, "
+            f"whose numbers are taken as they stand: convert them to one currency"
+        )
+
+
 def _no_answer(values: NDArray[Any]) -> tuple[float, int] | None:
     """The code for no answer, and its rows, that stands far from values on a small scale."""
     present = values[~np.isnan(values)]
@@ -228,17 +244,22 @@ def _no_answer(values: NDArray[Any]) -> tuple[float, int] | None:
     return None
 
 
-def _codes_in_words(codes: Mapping[str, tuple[float, int]]) -> Iterator[str]:
-    """One sentence for each code, however many columns hold it."""
+def _codes_in_words(codes: Mapping[str, tuple[float, int]], others: set[float]) -> Iterator[str]:
+    """One sentence for each code, however many columns hold it.
+
+    `others` are codes that other columns hold as values, so that each column must be named.
+    """
     for code in sorted({value for value, _ in codes.values()}):
         names = [name for name, (value, _) in codes.items() if value == code]
         rows = sum(count for value, count in codes.values() if value == code)
         where = f"column {names[0]!r}" if len(names) == 1 else f"{len(names)} columns"
         listed = "" if len(names) == 1 else f" ({', '.join(names[:6])}{', ..' * (len(names) > 6)})"
+        by_column = ",".join(f"{name}={code:g}" for name in names)
+        option = by_column if code in others and "," not in "".join(names) else f"{code:g}"
         yield (
             f"{where}{listed} hold{'s' * (len(names) == 1)} {code:g} in {rows:,} cells, far from "
-            f"the other values: it looks like a code for no answer, and counts as a number; empty "
-            f"these cells if it is one"
+            f"the other values: it looks like a code for no answer, and counts as a number; if it "
+            f"is one, --missing-codes {option}"
         )
 
 
@@ -262,8 +283,8 @@ def _check_target(
     if not len(present):
         return findings, {}, int(missing.sum()), None
     counts = present.value_counts()
-    found = [*counts.index]
-    twice = variants(found)
+    values = [*counts.index]
+    twice = variants(values)
     if twice:
         members = next(iter(twice.values()))
         more = f" (and so do those of {len(twice) - 1} other classes)" if len(twice) > 1 else ""
@@ -276,9 +297,9 @@ def _check_target(
         try:
             order = Labels.of(present).classes.tolist()
         except ValueError as error:
-            suggestion = sorted({fold(str(one)) for one in found})
-            is_text = all(isinstance(one, str) for one in found)
-            with_commas = any("," in str(one) for one in found)
+            suggestion = sorted({fold(str(value)) for value in values})
+            is_text = all(isinstance(value, str) for value in values)
+            with_commas = any("," in str(value) for value in values)
             shown = "@FILE, one a line" if with_commas else ",".join(suggestion[:8])
             findings.append(
                 f"the labels are words, whose order is not known: name it with --classes, the "
@@ -287,26 +308,29 @@ def _check_target(
                 else str(error)
             )
     else:
-        unknown = [one for one in found if one not in named]
+        unknown = [value for value in values if value not in named]
         if unknown:
             rows = int(counts[unknown].sum())
             findings.append(
                 f"{rows:,} rows have a label that is not among --classes, such as {unknown[0]!r}: "
                 f"a fit refuses them; add it, or empty these labels"
             )
-    listed = order if order is not None else found
-    counted = {str(one): int(counts.get(one, 0)) for one in listed}
-    few = {one: rows for one, rows in counted.items() if rows < FEW_ROWS}
+    listed = order if order is not None else values
+    counted = {str(value): int(counts.get(value, 0)) for value in listed}
+    few = {label: rows for label, rows in counted.items() if rows < FEW_ROWS}
     if few and (order is not None or not twice):
-        shown = ", ".join(f"{one!r} ({rows})" for one, rows in list(few.items())[:5])
+        shown = ", ".join(f"{label!r} ({rows})" for label, rows in list(few.items())[:5])
         findings.append(f"classes with few rows, which can hardly be learnt: {shown}")
     for code in NO_ANSWER:
-        if order is not None and len(listed) > 2 and code in found:
-            near = [one for one in found if not isinstance(one, str) and one not in NO_ANSWER]
+        if order is not None and len(listed) > 2 and code in values:
+            near = [
+                value for value in values if not isinstance(value, str) and value not in NO_ANSWER
+            ]
             if near and code > max(near) + 1:
                 findings.append(
                     f"the label {code} in {int(counts[code]):,} rows looks like a code for no "
-                    f"answer, and would be the highest class: empty these labels"
+                    f"answer, and would be the highest class: if it is one, --missing-codes "
+                    f"{code if ',' in name else f'{name}={code}'}"
                 )
     if order is None:
         return findings, counted, int(missing.sum()), None
@@ -361,7 +385,7 @@ def _unordered(columns: NDArray[np.float64], ranks: NDArray[np.int64]) -> Iterat
     if len(rows) > _SAMPLE:
         rows = generator.choice(rows, _SAMPLE, replace=False)
     kept = ranks[rows]
-    classes = [one for one in np.unique(kept) if (kept == one).sum() >= FEW_ROWS]
+    classes = [value for value in np.unique(kept) if (kept == value).sum() >= FEW_ROWS]
     if len(classes) < 5:
         return
     values = columns[rows]
@@ -371,8 +395,8 @@ def _unordered(columns: NDArray[np.float64], ranks: NDArray[np.int64]) -> Iterat
         return
     values = (values - np.nanmean(values, 0)) / np.nanstd(values, 0)
     values = np.nan_to_num(values).clip(-4, 4)
-    centres = np.stack([values[kept == one].mean(0) for one in classes])
-    noise = np.sqrt([1 / (kept == one).sum() for one in classes])
+    centres = np.stack([values[kept == value].mean(0) for value in classes])
+    noise = np.sqrt([1 / (kept == value).sum() for value in classes])
     clear = (np.abs(centres) > 4 * noise[:, None]).any(0)
     if clear.sum() < 1 or np.abs(centres).max() < 0.3:
         return  # nothing tells the classes apart, so nothing tells their order
@@ -385,7 +409,7 @@ def _unordered(columns: NDArray[np.float64], ranks: NDArray[np.int64]) -> Iterat
 
     given = along(np.arange(len(classes)))
     shuffled = [along(generator.permutation(len(classes))) for _ in range(_SHUFFLES)]
-    if np.mean([one >= given for one in shuffled]) > 0.3:
+    if np.mean([share >= given for share in shuffled]) > 0.3:
         yield (
             "the target looks unordered: neighbouring classes are no more alike than others, by "
             "what the columns say; is their order right, and do they have one?"

@@ -31,10 +31,11 @@ from echelon.data.kinds.categories import (
     MAX_CATEGORIES,
     count_names,
     declared_categories,
-    is_code,
+    find_codes,
 )
 from echelon.data.kinds.dates import DATES
 from echelon.data.kinds.numbers import NUMBERS, refuse_infinities
+from echelon.data.missing_codes import MISSING_CODES, emptied
 from echelon.data.numerals import decimal_sign
 
 Kind = str  # of a column
@@ -54,12 +55,14 @@ class Column:
     `kind` is "number" (booleans too), "date" (a number of days), "category", "text" or "image".
     `writing` is how its numbers or dates are written; see :mod:`echelon.data.numerals`. Dates of
     models that were saved before there was such a thing have none, and are days alone.
+    `missing_codes` are cells that stand for no answer; see :mod:`echelon.data.missing_codes`.
     """
 
     name: str
     kind: Kind = "number"
     categories: tuple[str, ...] = ()
     writing: str = ""
+    missing_codes: tuple[str, ...] = ()
 
 
 WRITINGS = "echelon.writings"  # in the attributes of a frame: writings of columns that were settled
@@ -174,14 +177,13 @@ def decide_column(
     if all_texts(cells):
         places, cells = pd.factorize(cells)
         counts = np.bincount(places, minlength=len(cells))
-    codes = np.array([is_code(cell) for cell in cells], dtype=bool)
+    codes = find_codes(cells)
     for measured in () if codes.any() else MEASURED.values():
         writing, values = measured.decide_writing(cells, counts, decimal)
-        wrong = np.array([value is None for value in values], dtype=bool)
-        blank = np.array([value is not None and value != value for value in values], dtype=bool)
+        wrong, blank = _wrong_and_blank(values)
         if counts[wrong].sum() <= (1 - _MOST) * counts[~blank].sum():
-            odd = np.array([isinstance(c, str) and c.strip() in ODD_BLANKS for c in cells], bool)
-            rest = wrong | odd
+            rest = wrong | blank
+            rest[blank] = [isinstance(c, str) and c.strip() in ODD_BLANKS for c in cells[blank]]
             if rest.any():
                 remark = Remark.of(cells[rest], int(counts[rest].sum()))
                 remarks.unread[name, measured.name] = remark
@@ -190,6 +192,15 @@ def decide_column(
     if codes.any() and counts[codes].sum() < by_frequency.sum() / 2:
         remarks.codes[name] = Remark.of(cells[codes], int(counts[codes].sum()))
     return Column(name, CATEGORY, tuple(sorted(by_frequency.index[:MAX_CATEGORIES])))
+
+
+def _wrong_and_blank(values: Any) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which cells (n,) are none of a kind, which is None, and which say nothing, NaN."""
+    if isinstance(values, np.ndarray) and values.dtype.kind == "f":
+        return np.zeros(len(values), dtype=bool), np.isnan(values)
+    wrong = np.array([value is None for value in values], dtype=bool)
+    blank = np.array([value is not None and value != value for value in values], dtype=bool)
+    return wrong, blank
 
 
 def _kind_of_dtype(dtype: Any, name: str) -> Kind | None:
@@ -216,8 +227,11 @@ def settled(table: pd.DataFrame, *, apart: Sequence[str] = ()) -> pd.DataFrame:
         table.drop(columns=[*apart], errors="ignore")
     )
     writings = {}
+    codes = table.attrs.get(MISSING_CODES, {})
     for name in table:
-        column = table[name]
+        if name in codes and name not in apart:
+            typed[name] = emptied(table[name], codes[name])
+        column = typed[name]
         if name in apart or not has_objects(column):
             continue
         decided = decide_column(str(name), column, remarks, decimal)

@@ -27,6 +27,7 @@ import pandas as pd
 
 from echelon.data.columns import DECIMAL, settled
 from echelon.data.formats import SEPARATORS, UNREADABLE, Look, Reading, look_at, opened_text
+from echelon.data.workbooks import sheet_chunks
 from echelon.extras import require
 
 CHUNK_ROWS = 100_000
@@ -48,13 +49,13 @@ def read_table(path: Paths, reading: Reading = _FOUND) -> pd.DataFrame:
     ----------
     path : str, Path or sequence of them
         What a file is, is found by looking at it (:mod:`echelon.data.formats`). Parquet and Feather
-        (extra `parquet`) and Excel (extra `excel`, the first sheet that is not empty) bring their
-        types; text with separators has strings in every cell: ``"007"`` and ``""`` are cells. Of
-        several files, or of a folder of Parquet files, the rows follow each other; they must have
-        the same columns. A folder of images gives the columns `image`, the path inside it, and
+        (extra `parquet`) and Excel (extra `excel`, one sheet of it) bring their types; text with
+        separators has strings in every cell: ``"007"`` and ``""`` are cells. Of several files, or
+        of a folder of Parquet files, the rows follow each other; they must have the same columns. A
+        folder of images gives the columns `image`, the path inside it, and
         `class`: the folder that it is in. ``"-"`` is the standard input.
     reading : Reading
-        Separator, decimal sign and encoding, where they are not to be found by looking.
+        Separator, decimal sign, encoding and sheet, where they are not to be found by looking.
     """
     frame = pd.concat(list(read_chunks(path, CHUNK_ROWS, compact=True, reading=reading)))
     if len(frame) == 0:
@@ -86,12 +87,12 @@ def read_chunks(
     reading : Reading
     """
     names: list[str] | None = None
-    for one in expand_paths(path):
-        for chunk in _chunks_of(one, rows, compact, reading):
+    for file in expand_paths(path):
+        for chunk in _chunks_of(file, rows, compact, reading):
             if names is None:
                 names = [*chunk.columns]
             if [*chunk.columns] != names:
-                chunk = _in_order(chunk, names, one)
+                chunk = _in_order(chunk, names, file)
             yield _with_decimal(chunk, reading)
 
 
@@ -125,12 +126,14 @@ def _chunks_of(path: Path, rows: int, compact: bool, reading: Reading) -> Iterat
         raise ValueError(f"there is no file {path}")
     try:
         look = look_at(path, reading)
+        if reading.sheet is not None and look.format != "Excel":
+            raise ValueError(f"--sheet is for Excel files, and {shown(path)} is none; leave it out")
         if look.format == "Parquet":
             yield from _parquet_chunks(path, rows)
         elif look.format == "Feather":
             yield from _feather_chunks(path, rows)
         elif look.format == "Excel":
-            yield from _excel_chunks(path, rows)
+            yield from sheet_chunks(path, reading.sheet, rows, shown(path))
         elif look.format == "JSON":
             yield from _json_chunks(path, look, rows)
         else:
@@ -165,20 +168,20 @@ def expand_paths(path: Paths) -> list[Path]:
     [PosixPath('a.csv')]
     """
     given = [path] if isinstance(path, (str, Path)) else list(path)
-    found = []
-    for one in map(str, given):
-        if one == STANDARD_INPUT:
-            found.append(_standard_input())
-        elif _PATTERN.search(one) and not os.path.lexists(one):
-            matches = sorted(glob.glob(one, recursive=True))
+    paths = []
+    for text in map(str, given):
+        if text == STANDARD_INPUT:
+            paths.append(_standard_input())
+        elif _PATTERN.search(text) and not os.path.lexists(text):
+            matches = sorted(glob.glob(text, recursive=True))
             if not matches:
-                raise ValueError(f"no file matches {one}")
-            found += map(Path, matches)
+                raise ValueError(f"no file matches {text}")
+            paths += map(Path, matches)
         else:
-            found.append(Path(one))
-    if not found:
+            paths.append(Path(text))
+    if not paths:
         raise ValueError("no file is named")
-    return found
+    return paths
 
 
 def shown(path: Path) -> str:
@@ -200,11 +203,11 @@ def _standard_input() -> Path:
 
 def parquet_parts(folder: Path) -> list[Path]:
     """The Parquet files of a folder and those inside it; none where it is a folder of images."""
-    found = [*folder.rglob("*.parquet"), *folder.rglob("*.pq")]
+    files = [*folder.rglob("*.parquet"), *folder.rglob("*.pq")]
     return sorted(
-        one
-        for one in found
-        if not any(part.startswith((".", "_")) for part in one.relative_to(folder).parts)
+        file
+        for file in files
+        if not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
     )
 
 
@@ -233,10 +236,10 @@ def _text_chunks(path: Path, look: Look, rows: int, compact: bool) -> Iterator[p
                 return
 
 
-def _header(path: Path, found: list[str] | None, look: Look = Look("CSV")) -> list[str]:  # noqa: B008
-    if found is None:
+def _header(path: Path, cells: list[str] | None, look: Look = Look("CSV")) -> list[str]:  # noqa: B008
+    if cells is None:
         raise ValueError(f"{shown(path)} is empty; a header and at least one row are needed")
-    names = [name if name.strip() else f"Unnamed: {i}" for i, name in enumerate(found)]
+    names = [name if name.strip() else f"Unnamed: {i}" for i, name in enumerate(cells)]
     twice = _first_twin(names)
     if twice is not None:
         places = [str(i + 1) for i, name in enumerate(names) if name == twice]
@@ -306,19 +309,19 @@ def line_of(path: Path, look: Look, number: int) -> int:
 
 def lines_of(path: Path, look: Look, numbers: Sequence[int]) -> list[int]:
     """The lines in which records of a text file begin; the header is record 0."""
-    wanted, found = set(numbers), {}
+    wanted, lines_by_number = set(numbers), {}
     with opened_text(path, look) as stream:
         reader = csv.reader(stream, delimiter=look.sep, strict=True)
         line, number = 1 + look.skipped, 0
         for record in reader:
             if record:
                 if number in wanted:
-                    found[number] = line
-                    if len(found) == len(wanted):
+                    lines_by_number[number] = line
+                    if len(lines_by_number) == len(wanted):
                         break
                 number += 1
             line = reader.line_num + 1 + look.skipped
-    return [found[number] for number in numbers]
+    return [lines_by_number[number] for number in numbers]
 
 
 # ---- JSON ----------------------------------------------------------------------------------------
@@ -357,15 +360,15 @@ def _json_chunks(path: Path, look: Look, rows: int) -> Iterator[pd.DataFrame]:
 
 def _whole_list(path: Path, text: str) -> list[dict[str, Any]]:
     try:
-        found = json.loads(text)
+        records = json.loads(text)
     except ValueError as error:
         raise ValueError(f"{shown(path)} is not a readable JSON file: {error}") from None
-    if not all(isinstance(record, dict) for record in found):
+    if not all(isinstance(record, dict) for record in records):
         raise ValueError(
             f"{shown(path)} is not a table: a JSON file must hold an object for each row, as in "
             f'{{"size": 1.5, "colour": "red"}}'
         )
-    return list(found)
+    return list(records)
 
 
 def _json_lines(path: Path, stream: Iterable[str]) -> Iterator[dict[str, Any]]:
@@ -460,57 +463,6 @@ def _refuse_twins(names: Sequence[str]) -> None:
         )
 
 
-# ---- Excel ---------------------------------------------------------------------------------------
-
-
-def _excel_chunks(path: Path, rows: int) -> Iterator[pd.DataFrame]:
-    """The first sheet that is not empty: its first row that is not empty has the names."""
-    openpyxl = require("openpyxl", "Excel files")
-    try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
-    except Exception as error:  # as many kinds as there are parts of such a file
-        raise ValueError(f"{shown(path)} is not a readable Excel file: {error}") from None
-    try:
-        for sheet in book.worksheets:
-            lines = (line for line in sheet.iter_rows(values_only=True) if _is_filled(line))
-            found = next(lines, None)
-            if found is not None:
-                break
-        else:
-            raise ValueError(f"{shown(path)} is empty; a header and at least one row are needed")
-        width = max(i + 1 for i, cell in enumerate(found) if cell is not None)
-        names = [
-            f"Unnamed: {i}" if cell is None or not str(cell).strip() else str(cell)
-            for i, cell in enumerate(found[:width])
-        ]
-        try:
-            _refuse_twins(names)
-        except ValueError as error:
-            raise ValueError(f"{shown(path)}: {error}") from None
-        taken = 0
-        while True:
-            some = list(islice(lines, rows))
-            if not some and taken:
-                return
-            filled = [(*line[:width], *(None,) * (width - len(line))) for line in some]
-            columns = zip(*filled, strict=True) if filled else [()] * width
-            yield pd.DataFrame(
-                {
-                    name: pd.Series(cells, dtype=object).infer_objects()
-                    for name, cells in zip(names, columns, strict=True)
-                }
-            )
-            taken += len(some)
-            if len(some) < rows:
-                return
-    finally:
-        book.close()
-
-
-def _is_filled(line: tuple[Any, ...]) -> bool:
-    return any(cell is not None and cell != "" for cell in line)
-
-
 # ---- folders of images ---------------------------------------------------------------------------
 
 
@@ -518,16 +470,16 @@ def _read_folder(folder: Path) -> pd.DataFrame:
     """Images in a folder for each class; or all in one, and then there are no classes."""
     from echelon.data.kinds.image import IMAGE
 
-    found = sorted(one for one in folder.rglob("*") if one.suffix.lower() in IMAGE_SUFFIXES)
-    names = [one.relative_to(folder) for one in found]
-    names = [one for one in names if not any(part.startswith(".") for part in one.parts)]
+    files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in IMAGE_SUFFIXES)
+    names = [file.relative_to(folder) for file in files]
+    names = [image for image in names if not any(part.startswith(".") for part in image.parts)]
     if not names:
         raise ValueError(
             f"the folder {folder} holds no images; their names must end in one of "
             f"{', '.join(IMAGE_SUFFIXES)}. A folder of a table holds Parquet files, .parquet"
         )
-    frame: pd.DataFrame = pd.DataFrame({IMAGE.name: [one.as_posix() for one in names]})
-    classes = [one.parent.as_posix() for one in names]
+    frame: pd.DataFrame = pd.DataFrame({IMAGE.name: [image.as_posix() for image in names]})
+    classes = [image.parent.as_posix() for image in names]
     if set(classes) == {"."}:
         return frame
     if "." in classes:

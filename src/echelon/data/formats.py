@@ -44,6 +44,9 @@ _FOREIGN = (
     (b"SQLite format 3", "a database: export a table of it as CSV"),
     (b"(\xb5/\xfd", "compressed by zstd, which is not read: use gzip"),
     (b"$FL2", "an SPSS file: export it as CSV"),
+    (b"$FL3", "an SPSS file: export it as CSV"),
+    (b"<stata_dta>", "a Stata file: export it as CSV"),
+    (b"HEADER RECORD*******", "a SAS file: export it as CSV"),
     (b"<", "a page or XML, not a table: export it as CSV"),
 )
 _FALLBACK = "echelon.cp1252"
@@ -73,11 +76,14 @@ class Reading:
         The decimal sign.
     encoding : str, optional
         Such as "cp1252".
+    sheet : str, optional
+        Of an Excel file: the name of a sheet, or its number from 1 on.
     """
 
     sep: str | None = None
     decimal: str | None = None
     encoding: str | None = None
+    sheet: str | None = None
 
     def __post_init__(self) -> None:
         if self.decimal not in (None, ".", ","):
@@ -137,6 +143,8 @@ def look_at(path: Path, reading: Reading = Reading()) -> Look:
             return Look(name)
     if start.startswith(_ZIP) and (by_name == "Excel" or _is_workbook(path)):
         return Look("Excel")
+    if start.startswith(_ZIP) and path.suffix.lower() in (".ods", ".numbers"):
+        raise ValueError(f"{path} is a spreadsheet of another program: save it as .xlsx or CSV")
     if by_name not in (None, "JSON"):
         return Look(by_name)  # which says what is wrong with it
     for mark, what in _FOREIGN:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from echelon.data.cells import MISSING_NAMES
+from echelon.data.numerals import is_spelled
 
 KEEP = "echelon.keep_ids"  # in the attributes of a frame: leave nothing out
 
@@ -76,9 +77,12 @@ def _of_texts(name: str, column: "pd.Series[Any]") -> str | None:
 
 
 def _spells_numbers_or_dates(shown: Any) -> bool:
-    """Whether most cells hold no letters: measured values may all differ, and so may dates."""
-    plain = sum(not any(sign.isalpha() for sign in cell.replace("T", "")) for cell in shown)
-    return plain > 0.5 * len(shown) and any(sign in "".join(shown[:50]) for sign in ".,:/-%")
+    """Whether most cells hold no letters or spell one: measured values may all differ."""
+    with_letters = [cell for cell in shown if any(sign.isalpha() for sign in cell.replace("T", ""))]
+    spelled = sum(map(is_spelled, with_letters))
+    if len(with_letters) - spelled >= 0.5 * len(shown):
+        return False
+    return spelled > 0 or any(sign in "".join(shown[:50]) for sign in ".,:/-%€$£")
 
 
 def _of_whole_numbers(name: str, numbers: Any) -> str | None:

@@ -102,13 +102,13 @@ def prefetched(
     remaining = iter(wanted)
     with ThreadPoolExecutor(workers, thread_name_prefix="echelon") as pool:
         waiting: list[Future[_T]] = [
-            pool.submit(make, one) for one in islice(remaining, workers * ahead)
+            pool.submit(make, item) for item in islice(remaining, workers * ahead)
         ]
         try:
             while waiting:
                 result = waiting.pop(0).result()
-                for one in islice(remaining, 1):
-                    waiting.append(pool.submit(make, one))
+                for item in islice(remaining, 1):
+                    waiting.append(pool.submit(make, item))
                 yield result
         finally:
             for future in waiting:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.exceptions import DataConversionWarning
 
 from echelon.data.cells import MISSING_NAMES, is_missing
 from echelon.data.kinds.categories import is_code
@@ -68,15 +67,15 @@ class Labels:
             return cls(_require_two(np.asarray(column.cat.categories)))
         values = _plain_values(column)
         if values.dtype.kind not in "biuf":
-            found = pd.unique(pd.Series(values)).tolist()
+            distinct = pd.unique(pd.Series(values)).tolist()
             raise ValueError(
                 f"labels are strings, whose order is not known: say it with classes=[...], the "
-                f"lowest first; found {_listed(found)}"
+                f"lowest first; found {_listed(distinct)}"
             )
-        found = np.unique(values)
-        if found.dtype.kind == "f":
-            _refuse_continuous(found)
-        return cls(_require_two(found))
+        distinct = np.unique(values)
+        if distinct.dtype.kind == "f":
+            _refuse_continuous(distinct)
+        return cls(_require_two(distinct))
 
     def to_ranks(self, y: Any) -> NDArray[np.int64]:
         """Ranks (n,) of labels `y`; raises for a label that is not among the classes."""
@@ -174,8 +173,10 @@ def typed_labels(
     """The labels of a column of a file, and the classes that were named for it, in one type.
 
     Cells that are strings are whole numbers, numbers, booleans or strings if all of them are; codes
-    with leading zeros are strings. Whatever is named among the classes is a label, also ``"NA"``,
-    and so is what differs from one of them only by case or spaces.
+    with leading zeros are strings. Numbers that are all whole are whole numbers, also where a
+    program has written a point for them, as pandas does beside missing ones. Whatever is named
+    among the classes is a label, also ``"NA"``, and so is what differs from one of them only by
+    case or spaces.
 
     Parameters
     ----------
@@ -189,12 +190,21 @@ def typed_labels(
     [1, 2]
     >>> typed_labels(pd.Series(["NA", "low"]), ["NA", "low"])[0].tolist()
     ['NA', 'low']
+    >>> typed_labels(pd.Series(["1.0", "2.0"]))[0].tolist()
+    [1, 2]
     """
     given = set(classes or ())
     if _has_strings(column):
         column = matched(column, classes or ())
-        kind = _common_kind([cell for cell in column if not _is_missing(cell, given)])
-        cells = [_label(cell, kind, given) for cell in column]
+        all_cells = column.tolist()
+        texts = {cell for cell in all_cells if isinstance(cell, str)}  # few, of many rows
+        others = [cell for cell in all_cells if not isinstance(cell, str)]
+        kind = _common_kind([cell for cell in (*texts, *others) if not _is_missing(cell, given)])
+        label_of = {cell: _label(cell, kind, given) for cell in texts}
+        cells = [
+            label_of[cell] if isinstance(cell, str) else _label(cell, kind, given)
+            for cell in all_cells
+        ]
         column = pd.Series(cells, dtype=object, index=column.index, name=column.name)
         column = column if kind == "string" else column.infer_objects()
     else:
@@ -202,6 +212,11 @@ def typed_labels(
         if isinstance(dtype, pd.CategoricalDtype):
             dtype = dtype.categories.dtype
         kind = _KINDS.get(getattr(dtype, "kind", "O"), "string")
+    if pd.api.types.is_float_dtype(column.dtype) and all(map(_is_whole_number, classes or ())):
+        column = _without_points(column)
+        kind = "number" if pd.api.types.is_float_dtype(column.dtype) else "whole number"
+    elif kind == "whole number" and not all(map(_is_whole_number, classes or ())):
+        kind = "number"  # some of the classes lie between those that occur
     if classes is None:
         return column, None
     try:
@@ -218,7 +233,7 @@ _KINDS = {"b": "boolean", "i": "whole number", "u": "whole number", "f": "number
 _BOOLEANS = {"true": True, "false": False}
 _TYPED: dict[str, Any] = {
     "boolean": lambda text: _BOOLEANS[text.strip().casefold()],
-    "whole number": int,
+    "whole number": lambda text: int(text) if _is_whole(text) else int(float(text)),
     "number": float,
     "string": str,
 }
@@ -257,6 +272,21 @@ def _is_whole(cell: Any) -> bool:
         return False
 
 
+def _is_whole_number(text: str) -> bool:
+    number = number_of(text)
+    return number is not None and number == number and number.is_integer()
+
+
+def _without_points(column: "pd.Series[Any]") -> "pd.Series[Any]":
+    """Numbers as whole ones, where all that are not missing are such."""
+    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    missing = np.isnan(values)
+    present = values[~missing]
+    if not len(present) or (present != np.floor(present)).any() or np.abs(present).max() >= 2**53:
+        return column
+    return column.astype("Int64" if missing.any() else np.int64)
+
+
 def _label(cell: Any, kind: str, given: set[str]) -> Any:
     """A cell as a label of a kind; None where it is missing, itself where it is of another kind."""
     if _is_missing(cell, given):
@@ -293,6 +323,8 @@ def _as_series(y: Any) -> "pd.Series[Any]":
     else:
         values = np.asarray(y.to_numpy() if isinstance(y, pd.DataFrame) else y)
         if values.ndim == 2 and values.shape[1] == 1:
+            from sklearn.exceptions import DataConversionWarning
+
             warnings.warn(
                 "A column-vector y was passed when a 1d array was expected; its column is taken",
                 DataConversionWarning,
@@ -339,10 +371,10 @@ def _refuse_missing(column: "pd.Series[Any]") -> None:
         raise ValueError(f"y has {missing} missing labels (NaN); remove those rows")
 
 
-def _refuse_continuous(found: NDArray[Any]) -> None:
-    if len(found) > 50 and (found != np.floor(found)).any():
+def _refuse_continuous(values: NDArray[Any]) -> None:
+    if len(values) > 50 and (values != np.floor(values)).any():
         raise ValueError(
-            f"Unknown label type: continuous, {len(found)} different values; cut them into "
+            f"Unknown label type: continuous, {len(values)} different values; cut them into "
             f"ordered classes first, for example with pandas.qcut(y, 10, labels=False)"
         )
 

@@ -29,7 +29,7 @@ def meant_classes(labels: Sequence[Any], classes: Sequence[Any]) -> dict[Any, An
     >>> meant_classes(["LOW"], ["low", "Low"])
     {}
     """
-    folded = {fold(one): one for one in classes if isinstance(one, str)}
+    folded = {fold(label): label for label in classes if isinstance(label, str)}
     if len(folded) != len(classes):
         return {}
     known = set(classes)
@@ -42,7 +42,7 @@ def meant_classes(labels: Sequence[Any], classes: Sequence[Any]) -> dict[Any, An
 
 def matched(column: "pd.Series[Any]", classes: Sequence[Any]) -> "pd.Series[Any]":
     """The labels of a column, with the class that is meant in the place of what differs so."""
-    meant = meant_classes([one for one in column.unique() if isinstance(one, str)], classes)
+    meant = meant_classes([label for label in column.unique() if isinstance(label, str)], classes)
     if not meant:
         return column
     replaced: pd.Series[Any] = column.map(lambda cell: meant.get(cell, cell))

@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from echelon.data.kinds.categories import MAX_CATEGORIES, names_of
+from echelon.data.missing_codes import emptied
 from echelon.data.schema import RawTable, TableSchema
 
 # How far beyond the smallest and the largest training value a number may lie, as a share of the
@@ -47,7 +48,7 @@ def outside_columns(
     ['', 'size; colour', '']
     """
     by_name = {str(summary["name"]): summary for summary in summaries}
-    found = np.full(len(table), "", dtype=object)
+    names = np.full(len(table), "", dtype=object)
     for i, column in enumerate(schema.measured):
         quantiles = by_name.get(column.name, {}).get("quantiles") or []
         if len(quantiles) < 3:
@@ -57,16 +58,16 @@ def outside_columns(
         # the summary has six digits
         margin += 1e-5 * max(abs(lowest), abs(highest))
         values = table.numbers[:, i]
-        _add(found, (values < lowest - margin) | (values > highest + margin), column.name)
+        _add(names, (values < lowest - margin) | (values > highest + margin), column.name)
     for i, column in enumerate(schema.categorical):
         if len(column.categories) >= MAX_CATEGORIES:
             continue  # those that are not kept may have been there
         unknown = table.codes[:, i] == 0
         if unknown.any():
-            present = ~pd.isna(names_of(frame[column.name]))
-            _add(found, unknown & present, column.name)
-    return found
+            present = ~pd.isna(names_of(emptied(frame[column.name], column.missing_codes)))
+            _add(names, unknown & present, column.name)
+    return names
 
 
-def _add(found: NDArray[Any], rows: NDArray[np.bool_], name: str) -> None:
-    found[rows] = [f"{before}; {name}" if before else name for before in found[rows]]
+def _add(names: NDArray[Any], rows: NDArray[np.bool_], name: str) -> None:
+    names[rows] = [f"{before}; {name}" if before else name for before in names[rows]]

@@ -1,7 +1,7 @@
 """Rows with their ranks, weights and groups: what is divided, and what a model is fitted on."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,6 +39,19 @@ class Rows:
     weight: NDArray[np.float64] | None = None
     groups: NDArray[Any] | None = None
 
+    @classmethod
+    def of(
+        cls,
+        frame: Any,
+        ranks: NDArray[np.int64],
+        columns_by_kind: Mapping[str, str | None],
+        groups: Any = None,
+    ) -> "Rows":
+        """Rows of a frame; `columns_by_kind` names the columns that hold texts and images."""
+        schema = TableSchema.of(frame, **columns_by_kind)
+        given = None if groups is None else np.asarray(groups)
+        return cls(schema, schema.read(frame), ranks, groups=given)
+
     def __len__(self) -> int:
         return len(self.ranks)
 
@@ -53,17 +66,56 @@ class Rows:
         )
 
 
-def divide(rows: Rows, fraction: float, seed: int) -> tuple[Rows, Rows | None]:
-    """Rows to be trained on, and a share that is held out; groups and twins stay on one side."""
+def divide(
+    rows: Rows, shares: Sequence[float], seed: int | Sequence[int]
+) -> list[NDArray[np.bool_]]:
+    """Masks of the rows, (n,), for each share of them and, last, for the rest.
+
+    Every division into subsets is made here: that of a fit, of a comparison, of a grid and of the
+    paper's data. Groups and twins stay on one side, as :func:`echelon.data.splits.hold_out` tells.
+
+    Parameters
+    ----------
+    rows : Rows
+    shares : sequence of float
+        Of all rows; what they leave is the rest.
+    seed : int or sequence of int
+        Of the random numbers, as numpy's `default_rng` takes it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = Rows.of(pd.DataFrame({"size": np.arange(100.0)}), np.arange(100) % 4, {})
+    >>> [int(mask.sum()) for mask in divide(rows, [0.2, 0.05], seed=0)]
+    [20, 5, 75]
+    """
+    generator = np.random.default_rng(seed)
+    rest = np.arange(len(rows))
+    masks = []
+    for share in shares:
+        left = rows if len(rest) == len(rows) else rows.select(rest)
+        of_left = share if left is rows else share * len(rows) / len(rest)
+        held = hold_out(left.table, left.ranks, of_left, groups=left.groups, generator=generator)
+        masks.append(_mask(len(rows), rest[held]))
+        rest = rest[~held]
+    return [*masks, _mask(len(rows), rest)]
+
+
+def _mask(length: int, places: NDArray[np.int64]) -> NDArray[np.bool_]:
+    mask = np.zeros(length, dtype=bool)
+    mask[places] = True
+    return mask
+
+
+def hold_validation(rows: Rows, fraction: float, seed: int) -> tuple[Rows, Rows | None]:
+    """Rows to be trained on, and a share that is held out to judge the fit by."""
     if fraction == 0:
         return rows, None
-    held = hold_out(
-        rows.table, rows.ranks, fraction, groups=rows.groups, generator=np.random.default_rng(seed)
-    )
+    held, rest = divide(rows, [fraction], seed)
     validation = rows.select(held)
     if validation.weight is not None and not validation.weight.any():
         validation = replace(validation, weight=np.ones_like(validation.weight))
-    return rows.select(~held), validation
+    return rows.select(rest), validation
 
 
 def class_weights(
@@ -120,8 +172,10 @@ def row_weights(
     return of_class if sample_weight is None else sample_weight * of_class
 
 
-def without_broken(rows: Rows, on_broken: Mapping[str, OnBroken]) -> tuple[Rows, dict[int, str]]:
-    """The rows whose cells can be read, and why the others cannot.
+def broken_rows(
+    cells_by_kind: Mapping[str, NDArray[Any]], on_broken: Mapping[str, OnBroken]
+) -> tuple[dict[int, str], list[str]]:
+    """The places of rows that hold a cell that cannot be read, with why, and the kinds of these.
 
     `on_broken` says by kind what is done. Of a kind with ``"raise"``, or that is not named, nothing
     is read yet: the first broken cell raises when it is needed.
@@ -131,16 +185,22 @@ def without_broken(rows: Rows, on_broken: Mapping[str, OnBroken]) -> tuple[Rows,
             raise ValueError(f"on_broken must be 'raise' or 'skip'; got {treatment!r}")
     broken: dict[int, str] = {}
     kinds = []
-    for kind, cells in rows.table.cells.items():
+    for kind, cells in cells_by_kind.items():
         if on_broken.get(kind) != "skip":
             continue
-        if found := cell_kind(kind).find_broken(cells):
-            broken = {**found, **broken}
-            kinds.append(f"{kind}s")
+        if unreadable := cell_kind(kind).find_broken(cells):
+            broken = {**unreadable, **broken}
+            kinds.append(kind)
+    return broken, kinds
+
+
+def without_broken(rows: Rows, on_broken: Mapping[str, OnBroken]) -> tuple[Rows, dict[int, str]]:
+    """The rows whose cells can be read, and why the others cannot; see :func:`broken_rows`."""
+    broken, kinds = broken_rows(rows.table.cells, on_broken)
     if not broken:
         return rows, {}
     reasons = "; ".join(list(broken.values())[:_LISTED])
-    what = " and ".join(kinds)
+    what = " and ".join(f"{kind}s" for kind in kinds)
     if len(broken) == len(rows):
         raise ValueError(f"none of the {len(broken)} {what} can be read: {reasons}")
     warnings.warn(

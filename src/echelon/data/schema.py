@@ -37,6 +37,7 @@ from echelon.data.kinds.base import KINDS as ROW_KINDS
 from echelon.data.kinds.categories import CATEGORY, MAX_CATEGORIES, UNKNOWN, codes_of
 from echelon.data.kinds.dates import DATES
 from echelon.data.kinds.numbers import NUMBERS, array_of_numbers
+from echelon.data.missing_codes import MISSING_CODES, code_numbers, emptied
 from echelon.data.numerals import decimal_sign
 
 __all__ = [
@@ -210,7 +211,7 @@ class TableSchema:
                 )
             plain = self.parts == (TABLE,) and not self.categorical and array.dtype.kind in "biuf"
             if plain and all(column.kind == NUMBERS.name for column in self.columns):
-                numbers = array_of_numbers(array)
+                numbers = self._without_codes(array_of_numbers(array))
                 return RawTable(numbers, np.zeros((len(numbers), 0), dtype=np.int64))
             table = frame_of(array)
         names = [column.name for column in self.columns]
@@ -231,6 +232,10 @@ class TableSchema:
             )
         else:
             table = table.set_axis(names, axis=1)
+        for column in self.columns:
+            if column.missing_codes:
+                cells = emptied(table[column.name], column.missing_codes)
+                table = table.assign(**{column.name: cells})
         rows, remarks = len(table), Remarks()
         known = self.measured
         if decimal := table.attrs.get(DECIMAL):  # of this table, whatever the training rows had
@@ -250,6 +255,15 @@ class TableSchema:
         remarks.say()
         return read
 
+    def _without_codes(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Numbers (n, columns), NaN where a column holds a code for no answer."""
+        for i, column in enumerate(self.columns):
+            if column.missing_codes:
+                holds = np.isin(numbers[:, i], code_numbers(column.missing_codes))
+                numbers = numbers.copy()
+                numbers[holds, i] = np.nan
+        return numbers
+
 
 def _decide_all(table: pd.DataFrame, asked: dict[str, Kind]) -> tuple[Column, ...]:
     names = [str(name) for name in table]
@@ -262,9 +276,10 @@ def _decide_all(table: pd.DataFrame, asked: dict[str, Kind]) -> tuple[Column, ..
     decimal = table.attrs.get(DECIMAL) or decimal_sign(table)
     writings = table.attrs.get(WRITINGS, {})
     keeps = table.attrs.get(KEEP, False)
+    codes = table.attrs.get(MISSING_CODES, {})
     columns = []
     for i, name in enumerate(names):
-        column = table.iloc[:, i].rename(name)
+        column = emptied(table.iloc[:, i].rename(name), codes.get(name, ()))
         if name in asked:
             columns.append(Column(name, asked[name]))
         elif not keeps and (reason := identifier_reason(name, column)):
@@ -273,7 +288,7 @@ def _decide_all(table: pd.DataFrame, asked: dict[str, Kind]) -> tuple[Column, ..
             decided = decide_column(name, column, remarks, decimal)
             if decided.kind in MEASURED:
                 decided = replace(decided, writing=writings.get(name, decided.writing))
-            columns.append(decided)
+            columns.append(replace(decided, missing_codes=tuple(codes.get(name, ()))))
     if not columns:  # nothing else to learn from
         remarks.left_out.clear()
         columns = [decide_column(str(name), table[name], remarks, decimal) for name in table]

@@ -22,7 +22,7 @@ def summarise_columns(schema: TableSchema, table: RawTable) -> list[dict[str, An
     list of dict
         Each with `name`, `kind` and `missing` (a share); for numbers and dates also `quantiles`,
         from the smallest to the largest value, and for categories `frequent`, the most frequent
-        ones with their shares.
+        ones with their shares. `missing_codes` are what stands for no answer, where there are any.
 
     Examples
     --------
@@ -58,6 +58,8 @@ def summarise_columns(schema: TableSchema, table: RawTable) -> list[dict[str, An
             summary["frequent"] = {
                 column.categories[i]: _share(int(counts[i + 1]), len(table)) for i in order
             }
+        if column.missing_codes:
+            summary["missing_codes"] = list(column.missing_codes)
         summaries.append(summary)
     return summaries
 

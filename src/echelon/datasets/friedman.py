@@ -120,7 +120,7 @@ def fitted_probabilities(
         return loss
 
     optimiser.step(closure)  # type: ignore[no-untyped-call]
-    boundaries, noise = (one.detach().numpy() for one in unpack())
+    boundaries, noise = (tensor.detach().numpy() for tensor in unpack())
     fitted = Friedman(np.asarray(new, np.float32), np.zeros(0, np.int64), boundaries, float(noise))
     return fitted.bayes_probabilities
 

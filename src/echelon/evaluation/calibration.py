@@ -134,7 +134,7 @@ def fit_calibration(
         )
     exceedance = exceedance_of(p)
     steps = [pool_adjacent_violators(exceedance[:, k], ranks > k, weight) for k in range(tasks)]
-    ramps = [_ramps(one) for one in steps]
+    ramps = [_ramps(step) for step in steps]
     size = max(1, *(len(left) for left, _, _ in ramps))
     # Filled up with ramps beyond 1, where no probability lies, that rise by nothing.
     left = np.full((tasks, size), 2.0)
@@ -142,7 +142,7 @@ def fit_calibration(
     for k, (start, width, height) in enumerate(ramps):
         left[k, : len(start)], rise[k, : len(start)] = start, height
         steepness[k, : len(start)] = 1 / width
-    base = np.array([one.value[0] for one in steps])
+    base = np.array([step.value[0] for step in steps])
     return CalibrationFit(kind, 1.0, base, left, steepness, rise, smoothing=1 / (len(ranks) + 1))
 
 
@@ -339,13 +339,13 @@ def _fit_temperature(
     if not weight.any():
         return 1.0
     logs = _log(p)
-    own = logs[np.arange(len(ranks)), ranks]
+    of_truth = logs[np.arange(len(ranks)), ranks]
 
     def loss(inverse: float) -> float:
         scaled = inverse * logs
         top = scaled.max(axis=1)
         normaliser = top + np.log(np.exp(scaled - top[:, None]).sum(axis=1))
-        return float(np.average(normaliser - inverse * own, weights=weight))
+        return float(np.average(normaliser - inverse * of_truth, weights=weight))
 
     low, high = np.log(0.05), np.log(20.0)  # of the inverse temperature; golden section
     ratio = (5**0.5 - 1) / 2

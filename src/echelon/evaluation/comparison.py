@@ -128,7 +128,7 @@ def compare(
     'different'
     """
     tables = {
-        name: np.atleast_2d(np.asarray(one, dtype=np.float64)) for name, one in losses.items()
+        name: np.atleast_2d(np.asarray(values, dtype=np.float64)) for name, values in losses.items()
     }
     sizes = {table.shape[1] for table in tables.values()}
     if len(sizes) != 1:
@@ -170,8 +170,8 @@ def compare_splits(
     """
     from scipy import stats
 
-    tables = {name: np.asarray(one, dtype=np.float64) for name, one in losses.items()}
-    found = []
+    tables = {name: np.asarray(values, dtype=np.float64) for name, values in losses.items()}
+    differences = []
     for first, second in pairs if pairs is not None else itertools.combinations(tables, 2):
         d = tables[first] - tables[second]
         _, p_value = corrected_resampled_t(d, test_share)
@@ -179,12 +179,12 @@ def compare_splits(
         se = float(np.sqrt(d.var(ddof=1) * (1 / len(d) + test_share / (1 - test_share))))
         reach = float(stats.t.ppf(1 - SIGNIFICANT / 2, len(d) - 1)) * se
         spread = float(d.std(ddof=1))
-        one = Difference(
+        difference = Difference(
             first, second, mean, se, float("nan"), float("nan"), mean - reach, mean + reach,
             p_value, p_value, mean / spread if spread > 0 else 0.0, "", "",
         )  # fmt: skip
-        found.append(one)
-    return _holm(found)
+        differences.append(difference)
+    return _holm(differences)
 
 
 def corrected_resampled_t(differences: ArrayLike, test_share: float) -> tuple[float, float]:
@@ -330,32 +330,31 @@ def _two_sided(t: float, parts: Sequence[tuple[float, int]]) -> float:
     return float(10**high)
 
 
-def _holm(found: list[Difference]) -> list[Difference]:
+def _holm(differences: list[Difference]) -> list[Difference]:
     """Correct the p-values for the number of comparisons, and say what follows."""
-    known = [i for i, one in enumerate(found) if not np.isnan(one.p_value)]
+    known = [i for i, difference in enumerate(differences) if not np.isnan(difference.p_value)]
     highest = 0.0
-    result = list(found)
-    for place, i in enumerate(sorted(known, key=lambda i: found[i].p_value)):
-        highest = max(highest, min(1.0, (len(known) - place) * found[i].p_value))
+    result = list(differences)
+    for place, i in enumerate(sorted(known, key=lambda i: differences[i].p_value)):
+        highest = max(highest, min(1.0, (len(known) - place) * differences[i].p_value))
         verdict = "different" if highest < SIGNIFICANT else "within noise"
-        result[i] = replace(found[i], p_adjusted=highest, verdict=verdict)
-    return [replace(one, sentence=_sentence(one)) for one in result]
+        result[i] = replace(differences[i], p_adjusted=highest, verdict=verdict)
+    return [replace(difference, sentence=_sentence(difference)) for difference in result]
 
 
-def _sentence(one: Difference) -> str:
-    if one.verdict == "cannot tell":
+def _sentence(difference: Difference) -> str:
+    first, second, mean = difference.first, difference.second, difference.mean
+    if difference.verdict == "cannot tell":
         return (
-            f"{one.first} and {one.second} differ by {abs(one.mean):.4g}, but one seed cannot tell "
+            f"{first} and {second} differ by {abs(mean):.4g}, but one seed cannot tell "
             f"how much of that is luck: run several"
         )
-    size = f"{abs(one.mean):.2g}"
-    chance = "p < 0.0001" if one.p_adjusted < 1e-4 else f"p = {one.p_adjusted:.2g}"
-    doubt = f"(standard error {one.se:.2g}, {chance})"
-    if one.verdict == "within noise":
-        return (
-            f"the difference between {one.first} and {one.second}, {size}, is within noise {doubt}"
-        )
-    better, worse = (one.first, one.second) if one.mean < 0 else (one.second, one.first)
+    size = f"{abs(mean):.2g}"
+    chance = "p < 0.0001" if difference.p_adjusted < 1e-4 else f"p = {difference.p_adjusted:.2g}"
+    doubt = f"(standard error {difference.se:.2g}, {chance})"
+    if difference.verdict == "within noise":
+        return f"the difference between {first} and {second}, {size}, is within noise {doubt}"
+    better, worse = (first, second) if mean < 0 else (second, first)
     return f"{better} is better than {worse} by {size} {doubt}"
 
 
@@ -367,4 +366,4 @@ def _two_sided_t(t: float, freedom: float) -> float:
 
 def as_rows(differences: Sequence[Difference]) -> list[dict[str, Any]]:
     """For JSON and tables."""
-    return [dict(vars(one)) for one in differences]
+    return [dict(vars(difference)) for difference in differences]

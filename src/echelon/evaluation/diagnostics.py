@@ -93,26 +93,26 @@ def suspect_rows(truth: ArrayLike, probabilities: ArrayLike) -> NDArray[np.int64
 
 
 def _better_than_constant(ranks: NDArray[np.int64], labels: NDArray[np.int64]) -> Diagnostic:
-    own = metrics.mae(ranks, labels)
+    error = metrics.mae(ranks, labels)
     constant = metrics.mae(ranks, np.full(len(ranks), np.floor(np.median(ranks))))
-    figures = {"mae": own, "constant": constant}
+    figures = {"mae": error, "constant": constant}
     title = "Gain over a constant"
     if constant == 0:
         return Diagnostic(
-            "better-than-constant", title, "notice" if own > 0 else "fine",
+            "better-than-constant", title, "notice" if error > 0 else "fine",
             f"All rows are of one class, so there is no gain to speak of; the mean absolute error "
-            f"is {own:.3f}.", figures,
+            f"is {error:.3f}.", figures,
         )  # fmt: skip
-    if own < 0.95 * constant:
-        gain = 1 - own / constant
+    if error < 0.95 * constant:
+        gain = 1 - error / constant
         return Diagnostic(
             "better-than-constant", title, "fine",
-            f"The mean absolute error is {own:.3f}, {gain:.0%} below that of always predicting the "
-            f"middle class.", figures,
+            f"The mean absolute error is {error:.3f}, {gain:.0%} below that of always predicting "
+            f"the middle class.", figures,
         )  # fmt: skip
     return Diagnostic(
         "better-than-constant", title, "problem",
-        f"The mean absolute error is {own:.3f}; always predicting the middle class has "
+        f"The mean absolute error is {error:.3f}; always predicting the middle class has "
         f"{constant:.3f}. The features say little about the target: check that they belong to the "
         f"rows, and look for better ones.", figures,
     )  # fmt: skip

@@ -145,14 +145,14 @@ def local_effect(
 
     def moved(rows: Integers, levels: Integers) -> Floats:
         """The curves of rows at levels; those that lie there already are known."""
-        found = before[rows]
+        result = before[rows]
         asked = np.ones(len(rows), bool) if is_between else level_of[rows] != levels
         if asked.any():
             sources = as_they_are(rows[asked], len(frame.columns))
             sources[:, at] = holders[levels[asked]]
-            found = found.copy()
-            found[asked] = curves(recombined(frame, sources))
-        return found
+            result = result.copy()
+            result[asked] = curves(recombined(frame, sources))
+        return result
 
     rows = np.flatnonzero(place >= 0)
     if is_between:  # a row between two values moves from the lower to the higher one

@@ -86,7 +86,7 @@ class Explanation:
     interaction : Interaction or None
         The strongest of the most important columns.
     reasons : list of RowReasons
-    own : OwnContributions or None
+    exact_contributions : OwnContributions or None
         Exact contributions of the rows that have reasons, where the model has such.
     """
 
@@ -98,35 +98,37 @@ class Explanation:
     effects: dict[str, Effect]
     interaction: Interaction | None
     reasons: list[RowReasons] = field(default_factory=list)
-    own: OwnContributions | None = None
+    exact_contributions: OwnContributions | None = None
 
     def frame(self) -> pd.DataFrame:
         """The importance of each column or group, with which way it works."""
         rows = [
             {
-                "column": " + ".join(one.columns),
-                "importance": one.mean,
-                "standard_error": one.standard_error,
-                "direction": self.direction(one),
+                "column": " + ".join(group.columns),
+                "importance": group.mean,
+                "standard_error": group.standard_error,
+                "direction": self.direction(group),
             }
-            for one in self.importance
+            for group in self.importance
         ]
         table: pd.DataFrame = pd.DataFrame(rows)
         return table
 
-    def direction(self, one: Importance) -> str:
+    def direction(self, group: Importance) -> str:
         """Which way the columns of an importance work, in words."""
         largest = max(other.mean for other in self.importance)
-        if one.mean <= max(2 * np.nan_to_num(one.standard_error), _MATTERS * largest):
+        if group.mean <= max(2 * np.nan_to_num(group.standard_error), _MATTERS * largest):
             return "hardly matters"
-        said = {name: self.effects[name].direction for name in one.columns if name in self.effects}
-        if len(one.columns) == 1:
-            return said.get(one.columns[0], "")
+        said = {
+            name: self.effects[name].direction for name in group.columns if name in self.effects
+        }
+        if len(group.columns) == 1:
+            return said.get(group.columns[0], "")
         return "; ".join(f"{name}: {words}" for name, words in said.items())
 
     def with_rows_named(self, names: Sequence[int] | Integers) -> "Explanation":
         """The same with other numbers for the rows: those in a file, say."""
-        renamed = [replace(one, row=int(names[one.row])) for one in self.reasons]
+        renamed = [replace(reason, row=int(names[reason.row])) for reason in self.reasons]
         return replace(self, reasons=renamed)
 
     def document(self, threshold: int | None = None) -> dict[str, Any]:
@@ -144,13 +146,13 @@ class Explanation:
             "truth": self.has_truth,
             "importance": [
                 {
-                    "columns": one.columns,
-                    "kinds": [self.kinds[name] for name in one.columns],
-                    "mean": one.mean,
-                    "standard_error": one.standard_error,
-                    "direction": self.direction(one),
+                    "columns": group.columns,
+                    "kinds": [self.kinds[name] for name in group.columns],
+                    "mean": group.mean,
+                    "standard_error": group.standard_error,
+                    "direction": self.direction(group),
                 }
-                for one in self.importance
+                for group in self.importance
             ],
             "thresholds": exceeded,
             "effects": [
@@ -198,34 +200,34 @@ class Explanation:
             "rank_standard_errors": row.standard_errors,
             "sentences": row.sentences(self.classes, k),
             "words": [
-                {"column": one.column, "words": one.words, "change": one.change[k],
-                 "rank_change": one.rank_change}
-                for one in row.words[:_WORDS]
+                {"column": word.column, "words": word.words, "change": word.change[k],
+                 "rank_change": word.rank_change}
+                for word in row.words[:_WORDS]
             ],
         }  # fmt: skip
-        if self.own is not None:
-            score = min(k, self.own.start.shape[1] - 1)
+        if self.exact_contributions is not None:
+            score = min(k, self.exact_contributions.start.shape[1] - 1)
             document["own"] = {
-                "scale": self.own.scale,
-                "start": self.own.start[place, score],
-                "contributions": self.own.contributions[place, :, score],
+                "scale": self.exact_contributions.scale,
+                "start": self.exact_contributions.start[place, score],
+                "contributions": self.exact_contributions.contributions[place, :, score],
             }
         return document
 
     def text(self, most: int = 20, threshold: int | None = None) -> str:
         """A table for a terminal: what matters, which way, what works together, and reasons."""
         measure = "" if self.has_truth else " (expected, as no labels were given)"
-        names = [" + ".join(one.columns) for one in self.importance[:most]]
+        names = [" + ".join(group.columns) for group in self.importance[:most]]
         width = max([len("column"), *(min(len(name), 40) for name in names)])
         lines = [
             f"importance: what shuffling a column adds to the ranked probability score{measure}",
             f"{'column':<{width}}  importance  +- error  which way",
         ]
-        for one, name in zip(self.importance, names, strict=False):
-            error = "" if math.isnan(one.standard_error) else f"{one.standard_error:.4f}"
+        for group, name in zip(self.importance, names, strict=False):
+            error = "" if math.isnan(group.standard_error) else f"{group.standard_error:.4f}"
             lines.append(
-                f"{_shortened(name, width):<{width}}  {one.mean:10.4f}  {error:>8}  "
-                f"{self.direction(one)}".rstrip()
+                f"{_shortened(name, width):<{width}}  {group.mean:10.4f}  {error:>8}  "
+                f"{self.direction(group)}".rstrip()
             )
         if len(self.importance) > most:
             lines.append(f"and {len(self.importance) - most} more")
@@ -239,7 +241,7 @@ class Explanation:
             lines.append(f"row {row.row}: " + "; ".join(row.sentences(self.classes, threshold)))
             if row.words:
                 telling = ", ".join(
-                    f"{one.words!r} {one.rank_change:+.2f}" for one in row.words[:_WORDS]
+                    f"{word.words!r} {word.rank_change:+.2f}" for word in row.words[:_WORDS]
                 )
                 lines.append(f"  words, by what they add to the expected rank: {telling}")
         return "\n".join(lines)
@@ -318,11 +320,11 @@ def explain(
         curves, some, None if ranks is None else np.asarray(ranks)[drawn], groups=groups,
         repeats=repeats, seed=seed,
     )  # fmt: skip
-    ordered = [name for one in important for name in one.columns]
+    ordered = [name for group in important for name in group.columns]
     curves.doing = "effects"
     fewer = some.iloc[: sizes["effects"]]
     before = curves(fewer)
-    found = {name: local_effect(curves, fewer, name, known, before=before) for name in ordered}
+    effects = {name: local_effect(curves, fewer, name, known, before=before) for name in ordered}
     curves.doing = "interactions"
     pairs = interactions(
         curves, some, ordered[:_INTERACTING], rows=sizes["interactions"], seed=seed
@@ -334,7 +336,7 @@ def explain(
         num_rows=len(some),
         has_truth=ranks is not None,
         importance=important,
-        effects={name: effect for name, effect in found.items() if effect is not None},
+        effects={name: effect for name, effect in effects.items() if effect is not None},
         interaction=pairs[0] if pairs else None,
         reasons=_reasons(curves, frame, known, texts, rows, background, seed) if len(rows) else [],
     )
@@ -397,14 +399,14 @@ def _reasons(
         [named_cell(name, frame[name].iloc[row], kinds[name]) for name in frame.columns]
         for row in rows
     ]
-    found = row_reasons(curves, frame, rows, behind.reset_index(drop=True), named, seed=seed)
+    reasons = row_reasons(curves, frame, rows, behind.reset_index(drop=True), named, seed=seed)
     for name in texts:
         words = word_reasons(curves, frame, rows, name)
-        found = [
-            replace(one, words=[*one.words, *of_row])
-            for one, of_row in zip(found, words, strict=True)
+        reasons = [
+            replace(reason, words=[*reason.words, *of_row])
+            for reason, of_row in zip(reasons, words, strict=True)
         ]
-    return found
+    return reasons
 
 
 def _json_cell(cell: Any, kind: str) -> Any:

@@ -105,7 +105,7 @@ def permutation_importance(
             return float(((after - before) ** 2).sum(axis=1).mean())
         return float((((after - above) ** 2) - ((before - above) ** 2)).sum(axis=1).mean())
 
-    found = []
+    importances = []
     for group in chosen:
         places = [names.index(name) for name in group]
         values = []
@@ -113,8 +113,8 @@ def permutation_importance(
             sources = as_they_are(np.arange(n), len(names))
             sources[:, places] = order[:, None]
             values.append(increase(curves(recombined(frame, sources))))
-        found.append(Importance(group, np.array(values)))
-    return sorted(found, key=lambda one: -one.mean)
+        importances.append(Importance(group, np.array(values)))
+    return sorted(importances, key=lambda importance: -importance.mean)
 
 
 def correlated_groups(
@@ -150,10 +150,10 @@ def correlated_groups(
                 continue
             if association(frame, kinds, names[i], names[j]) >= least:
                 joined, left = sorted((group_of[i], group_of[j]))
-                group_of = [joined if one == left else one for one in group_of]
+                group_of = [joined if number == left else number for number in group_of]
     numbers = dict.fromkeys(group_of)
     return [
-        tuple(name for name, one in zip(names, group_of, strict=True) if one == number)
+        tuple(name for name, group in zip(names, group_of, strict=True) if group == number)
         for number in numbers
     ]
 

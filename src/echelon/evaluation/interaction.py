@@ -77,15 +77,15 @@ def interactions(
             sources[:, names.index(name)] = others
         return np.asarray(curves(recombined(frame, sources)).sum(axis=1))
 
-    own = expected_rank()
-    variance = float(own.var())
+    expected = expected_rank()
+    variance = float(expected.var())
     if variance == 0:
         return []
     alone = {name: expected_rank(name) for name in looked_at}
-    found = []
+    pairs = []
     for first, second in combinations(looked_at, 2):
-        together = own - alone[first] - alone[second] + expected_rank(first, second)
+        together = expected - alone[first] - alone[second] + expected_rank(first, second)
         squares = together**2 / 4 / variance
         error = float(squares.std(ddof=1) / np.sqrt(len(squares)))
-        found.append(Interaction((first, second), float(squares.mean()), error))
-    return sorted(found, key=lambda one: -one.share)
+        pairs.append(Interaction((first, second), float(squares.mean()), error))
+    return sorted(pairs, key=lambda pair: -pair.share)

@@ -89,8 +89,8 @@ def validation_curve(history: Sequence[Mapping[str, float]]) -> ValidationCurve 
                 row = metrics.METRICS[name]
                 step = "epoch" if "epoch" in rows[0] else "round"
                 return ValidationCurve(
-                    [row.loss(float(one[key])) for one in rows],
-                    [int(one.get(step, i + 1)) for i, one in enumerate(rows)],
+                    [row.loss(float(epoch[key])) for epoch in rows],
+                    [int(epoch.get(step, i + 1)) for i, epoch in enumerate(rows)],
                     step,
                     row.title,
                 )
@@ -125,8 +125,8 @@ def diagnose_fit(truth: ArrayLike, probabilities: ArrayLike, record: FitRecord) 
         noise=2 * float(losses.std() / np.sqrt(len(losses))) / scale if scale > 0 else np.inf,
     )
     curve = validation_curve(record.history)
-    found = (_overfitting(scores, curve, record), _underfitting(scores, curve, record))
-    return [finding for finding in found if finding is not None]
+    findings = (_overfitting(scores, curve, record), _underfitting(scores, curve, record))
+    return [finding for finding in findings if finding is not None]
 
 
 @dataclass(frozen=True)

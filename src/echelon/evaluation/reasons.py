@@ -162,7 +162,7 @@ def row_reasons(
     both = pd.concat([background, frame], ignore_index=True)
     starts, places = curves(background), np.asarray(rows, dtype=np.int64)
     ends = curves(frame.iloc[places]) if len(places) else np.zeros((0, starts.shape[1]))
-    found = []
+    reasons = []
     together = max(1, _COMPOSITES // max(1, count * (width - 1)))
     for first in range(0, len(places), together):
         some = places[first : first + together]
@@ -173,7 +173,7 @@ def row_reasons(
             parts = np.empty_like(changes[i])  # (chains, columns, K-1)
             np.put_along_axis(parts, orders[:, :, None], changes[i], axis=1)
             pairs = parts.reshape(count // 2, 2, width, -1).mean(axis=1)
-            found.append(
+            reasons.append(
                 RowReasons(
                     row=int(row),
                     columns=tuple(frame.columns),
@@ -185,7 +185,7 @@ def row_reasons(
                     exceedance_standard_errors=_error(pairs),
                 )
             )
-    return found
+    return reasons
 
 
 def _changes_of_turns(

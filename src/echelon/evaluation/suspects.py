@@ -61,8 +61,8 @@ def likelihoods(ranks: NDArray[np.int64], probabilities: Floats) -> Floats:
     rows = np.arange(len(ranks))
     below = probabilities.cumsum(1)[rows, ranks]
     above = probabilities[:, ::-1].cumsum(1)[:, ::-1][rows, ranks]
-    found: Floats = np.minimum(below, above)
-    return found
+    likelihood: Floats = np.minimum(below, above)
+    return likelihood
 
 
 def find_suspects(ranks: NDArray[np.int64], probabilities: Floats, *, seed: int = 0) -> Suspects:
@@ -86,7 +86,7 @@ def find_suspects(ranks: NDArray[np.int64], probabilities: Floats, *, seed: int 
     0
     """
     mended = apply_calibration(probabilities, fit_calibration(ranks, probabilities, "temperature"))
-    found = likelihoods(ranks, mended)
+    likelihood = likelihoods(ranks, mended)
     generator = np.random.default_rng(seed)
     cumulative = mended.cumsum(1)
     counts = []
@@ -96,10 +96,10 @@ def find_suspects(ranks: NDArray[np.int64], probabilities: Floats, *, seed: int 
         )
         counts.append(int((likelihoods(drawn, mended) < UNLIKELY).sum()))
     return Suspects(
-        order=np.argsort(found, kind="stable"),
-        likelihood=found,
+        order=np.argsort(likelihood, kind="stable"),
+        likelihood=likelihood,
         likely=(cumulative < 0.5).sum(1).clip(max=mended.shape[1] - 1),
-        unlikely=int((found < UNLIKELY).sum()),
+        unlikely=int((likelihood < UNLIKELY).sum()),
         by_chance=float(np.mean(counts)),
         at_most=float(np.percentile(counts, _MOST)),
     )

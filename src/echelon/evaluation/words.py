@@ -46,7 +46,7 @@ def pieces_of(text: str, most: int) -> list[tuple[int, int]]:
     >>> pieces_of("not very good", 2)
     [(0, 9), (9, 13)]
     """
-    words = [found.span() for found in _PIECE.finditer(text)]
+    words = [match.span() for match in _PIECE.finditer(text)]
     size = -(-len(words) // most) if words else 1
     return [
         (words[i][0], words[min(i + size, len(words)) - 1][1]) for i in range(0, len(words), size)
@@ -89,26 +89,26 @@ def word_reasons(
     """
     texts = [_text(frame[column].iloc[row]) for row in rows]
     cuts = [pieces_of(text, most) for text in texts]
-    source = np.repeat(np.asarray(rows, dtype=np.int64), [len(found) for found in cuts])
+    source = np.repeat(np.asarray(rows, dtype=np.int64), [len(spans) for spans in cuts])
     shorter = [
         text[:start] + text[end:]
-        for text, found in zip(texts, cuts, strict=True)
-        for start, end in found
+        for text, spans in zip(texts, cuts, strict=True)
+        for start, end in spans
     ]
     if not len(source):
         return [[] for _ in rows]
     asked = frame.iloc[source].reset_index(drop=True)
     asked[column] = pd.Series(shorter, dtype=object)
     without = curves(asked)
-    own = curves(frame.iloc[np.asarray(rows, dtype=np.int64)])
+    before = curves(frame.iloc[np.asarray(rows, dtype=np.int64)])
     reasons, place = [], 0
-    for i, (text, found) in enumerate(zip(texts, cuts, strict=True)):
+    for i, (text, spans) in enumerate(zip(texts, cuts, strict=True)):
         of_row = [
-            WordReason(column, text[start:end].strip(), own[i] - without[place + j])
-            for j, (start, end) in enumerate(found)
+            WordReason(column, text[start:end].strip(), before[i] - without[place + j])
+            for j, (start, end) in enumerate(spans)
         ]
-        place += len(found)
-        reasons.append(sorted(of_row, key=lambda one: -abs(one.rank_change)))
+        place += len(spans)
+        reasons.append(sorted(of_row, key=lambda reason: -abs(reason.rank_change)))
     return reasons
 
 

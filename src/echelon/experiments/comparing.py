@@ -17,7 +17,7 @@ from echelon.experiments.jobs import (
     Job,
     baseline_jobs,
     check_settings,
-    job,
+    make_job,
 )
 from echelon.experiments.tasks import Task
 from echelon.runs import OtherFormatError, Run, RunConfig, claim_folder, mixture, read_runs
@@ -58,7 +58,9 @@ def comparison_jobs(
         for spec in dict.fromkeys(methods):
             chosen = contestant_parameters(spec, given)
             jobs += [
-                job(task, spec, command="compare", seed=seed, parameters=chosen, threads=threads)
+                make_job(
+                    task, spec, command="compare", seed=seed, parameters=chosen, threads=threads
+                )
                 for seed in range(seeds)
             ]
     return jobs

@@ -75,8 +75,8 @@ def make_model(parameters: Mapping[str, Any], **more: Any) -> Any:
     >>> type(make_model({"model": "cumulative_link"})).__name__
     'CumulativeLinkModel'
     """
-    own = {key: value for key, value in parameters.items() if key != _MODEL}
-    return model_class(parameters.get(_MODEL, NETWORK))(**own, **more)
+    options = {key: value for key, value in parameters.items() if key != _MODEL}
+    return model_class(parameters.get(_MODEL, NETWORK))(**options, **more)
 
 
 def model_of(parameters: Mapping[str, Any]) -> str:
@@ -112,7 +112,10 @@ def _options(
         option, equals, value = each.partition("=")
         first, dot, _ = option.partition(".")
         if not equals or first not in known or bool(dot) != (first in nested):
-            listed = ", ".join(f"{own}.NAME" if own in nested else own for own in known) or "none"
+            listed = (
+                ", ".join(f"{choice}.NAME" if choice in nested else choice for choice in known)
+                or "none"
+            )
             raise ValueError(f"{name} has no option {each!r}; its options are: {listed}")
         options[option] = _typed(value)
     return options

@@ -73,7 +73,7 @@ class Executor:
         """
         folder = Path(folder).resolve()  # workers may stand elsewhere
         folder.mkdir(parents=True, exist_ok=True)
-        jobs = list({one.name: one for one in jobs}.values())
+        jobs = list({job.name: job for job in jobs}.values())
         pending = _pending(jobs, folder, on_run)
         failed: dict[str, str] = {}
         if pending:
@@ -86,7 +86,7 @@ class Executor:
                 f"{len(failed)} of {len(jobs)} runs failed: {name} ({reason}){others}; the other "
                 f"{len(jobs) - len(failed)} are done and kept in {folder}"
             )
-        return [read_run(folder / one.name) for one in jobs]
+        return [read_run(folder / job.name) for job in jobs]
 
     def _run(self, pending: Sequence[Job], folder: Path) -> dict[str, str]:
         if world_size() > 1:  # all processes share each run
@@ -123,8 +123,8 @@ def _pending(jobs: Sequence[Job], folder: Path, on_run: Report | None) -> list[J
     if is_first:
         sweep(folder)
     pending = []
-    for one in jobs:
-        place = folder / one.name
+    for job in jobs:
+        place = folder / job.name
         if is_done(place):
             try:
                 read_run(place)
@@ -135,24 +135,24 @@ def _pending(jobs: Sequence[Job], folder: Path, on_run: Report | None) -> list[J
                     print(f"echelon: {error}; set aside in {set_aside(place)}", file=sys.stderr)
             else:
                 if on_run is not None:
-                    on_run(one.name, False)
+                    on_run(job.name, False)
                 continue
         elif place.exists() and is_first:
             set_aside(place)
-        pending.append(one)
+        pending.append(job)
     return pending
 
 
 # ---- ways to run ---------------------------------------------------------------------------------
 
 
-def _attempt(one: Job, folder: Path) -> str | None:
+def _attempt(job: Job, folder: Path) -> str | None:
     """Make and write a run; what went wrong, or None."""
     try:
-        run = one.run()
+        run = job.run()
     except Exception as error:
         return f"{type(error).__name__}: {error}"
-    _write(folder / one.name, run)
+    _write(folder / job.name, run)
     return None
 
 
@@ -165,7 +165,7 @@ def _write(place: Path, run: Run) -> None:
 
 
 def _in_turn(jobs: Iterable[Job], folder: Path) -> dict[str, str]:
-    tried = ((one.name, _attempt(one, folder)) for one in jobs)
+    tried = ((job.name, _attempt(job, folder)) for job in jobs)
     return {name: reason for name, reason in tried if reason is not None}
 
 
@@ -173,15 +173,15 @@ def _together(jobs: Sequence[Job], folder: Path) -> dict[str, str]:
     """Every process takes its share of every run; the first one writes."""
     is_first = is_first_process()
     failed = {}
-    for one in jobs:
+    for job in jobs:
         try:
-            run = one.run()
+            run = job.run()
         except Exception as error:
-            failed[one.name] = f"{type(error).__name__}: {error}"
+            failed[job.name] = f"{type(error).__name__}: {error}"
             continue
         if is_first:
-            _write(folder / one.name, run)
-        while not is_done(folder / one.name):
+            _write(folder / job.name, run)
+        while not is_done(folder / job.name):
             time.sleep(_POLL_SECONDS)
     return failed
 
@@ -189,21 +189,21 @@ def _together(jobs: Sequence[Job], folder: Path) -> dict[str, str]:
 def _side_by_side(jobs: Sequence[Job], folder: Path, pool: _Pool) -> dict[str, str]:
     """All jobs in a pool; after the death of a worker, its suspects one at a time."""
     failed: dict[str, str] = {}
-    while waiting := [one for one in jobs if not _is_settled(one, folder, failed)]:
+    while waiting := [job for job in jobs if not _is_settled(job, folder, failed)]:
         started: list[Job] = []
         death = _hand_out(waiting, folder, pool, started, failed)
         if death is None:
             continue
         # Nobody knows which job took the worker down: each that was under way is tried once more,
         # alone, so that an innocent neighbour is not blamed.
-        for suspect in [one for one in started if not _is_settled(one, folder, failed)]:
+        for suspect in [job for job in started if not _is_settled(job, folder, failed)]:
             if (again := _hand_out([suspect], folder, pool, [], failed)) is not None:
                 failed[suspect.name] = f"its worker died twice: {again}"
     return failed
 
 
-def _is_settled(one: Job, folder: Path, failed: dict[str, str]) -> bool:
-    return one.name in failed or is_done(folder / one.name)
+def _is_settled(job: Job, folder: Path, failed: dict[str, str]) -> bool:
+    return job.name in failed or is_done(folder / job.name)
 
 
 def _hand_out(
@@ -216,9 +216,9 @@ def _hand_out(
     token = folder / f".shared-{uuid.uuid4().hex}.{os.getpid()}.partial"
 
     def calls() -> Iterator[Any]:
-        for one in jobs:
-            started.append(one)
-            yield delayed(_in_worker)(one, folder, token.name)
+        for job in jobs:
+            started.append(job)
+            yield delayed(_in_worker)(job, folder, token.name)
 
     token.touch()
     try:
@@ -246,15 +246,15 @@ def _is_death(error: Exception) -> bool:
     return bool(names & {"BrokenProcessPool", "BrokenExecutor", "RayError"})
 
 
-def _in_worker(one: Job, folder: Path, token: str) -> tuple[str, str | None, Run | None, int]:
+def _in_worker(job: Job, folder: Path, token: str) -> tuple[str, str | None, Run | None, int]:
     """In a worker: write the run where the folder can be reached, or send it back."""
     speak_plainly()
     if (folder / token).exists():
-        return one.name, _attempt(one, folder), None, os.getpid()
+        return job.name, _attempt(job, folder), None, os.getpid()
     try:
-        return one.name, None, one.run(), os.getpid()
+        return job.name, None, job.run(), os.getpid()
     except Exception as error:
-        return one.name, f"{type(error).__name__}: {error}", None, os.getpid()
+        return job.name, f"{type(error).__name__}: {error}", None, os.getpid()
 
 
 # ---- pools ---------------------------------------------------------------------------------------
@@ -365,11 +365,11 @@ def _no_cluster(address: str, reason: str) -> ValueError:
 def _wait_for_end(processes: set[int]) -> None:
     """Ray's workers end by themselves soon after it is shut down; those that do not are ended."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    while any(Path(f"/proc/{one}").exists() for one in processes):
+    while any(Path(f"/proc/{process}").exists() for process in processes):
         if time.monotonic() > deadline:
-            for one in processes:
+            for process in processes:
                 with suppress(OSError):
-                    os.kill(one, signal.SIGKILL)
+                    os.kill(process, signal.SIGKILL)
             return
         time.sleep(_POLL_SECONDS)
 
@@ -381,7 +381,7 @@ def _announce(jobs: Sequence[Job], folder: Path, on_run: Report | None) -> Itera
         yield
         return
     stop = threading.Event()
-    waiting = [one.name for one in jobs]
+    waiting = [job.name for job in jobs]
 
     def look() -> None:
         for name in [name for name in waiting if is_done(folder / name)]:

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from echelon.curve import RankCurve
-from echelon.data.kinds.text import split_words
+from echelon.data.kinds.text import TEXT, split_words
 from echelon.evaluation import metrics
 from echelon.experiments.contestants import contestant_parameters, make_model, model_of
 from echelon.experiments.tasks import Task
@@ -56,7 +56,7 @@ class Job:
             "prediction": result.prediction,
             "probabilities": result.probabilities.astype(np.float32),
             "crossings": result.crossings.astype(np.float32),
-            **row_cells(scored, self.task.text, self.task.image),
+            **row_cells(scored, self.task.columns_by_kind),
         }
         return Run(
             config=self.config,
@@ -77,7 +77,7 @@ class Job:
         return _fit(self.task, self.config)
 
 
-def job(
+def make_job(
     task: Task,
     method: str,
     *,
@@ -120,37 +120,37 @@ def baseline_jobs(
     asked: dict[str, dict[str, Any]] = {CONSTANT: {}}
     if set(task.features.columns) - set(task.media):
         asked[LINEAR] = contestant_parameters("cumulative_link", parameters)
-    if task.text is not None:
+    if TEXT.name in task.columns_by_kind:
         asked[WORDS] = {}
     jobs = [
-        job(task, name, command=command, role="baseline", parameters=own, threads=threads)
-        for name, own in asked.items()
+        make_job(task, name, command=command, role="baseline", parameters=chosen, threads=threads)
+        for name, chosen in asked.items()
     ]
     if task.floor is not None:
-        floor = job(task, FLOOR, command=command, role="floor", parameters={}, threads=threads)
+        floor = make_job(task, FLOOR, command=command, role="floor", parameters={}, threads=threads)
         jobs.insert(0, floor)
     return jobs
 
 
 def check_settings(jobs: Sequence[Job]) -> dict[Hashable, Settings]:
     """The settings that the networks of jobs are trained with; wrong ones raise before any run."""
-    found: dict[Hashable, Settings] = {}
-    for device in {one.config.parameters.get("device", "auto") for one in jobs}:
+    settings: dict[Hashable, Settings] = {}
+    for device in {job.config.parameters.get("device", "auto") for job in jobs}:
         check_device(device)
-    for one in jobs:
-        if not MODELS[model_of(one.config.parameters)].has_method:
+    for job in jobs:
+        if not MODELS[model_of(job.config.parameters)].has_method:
             continue
-        if one.config.role == "method" and (key := settings_key(one)) not in found:
-            model = make_model(one.config.parameters)
-            found[key] = model.training_settings(
-                one.task.features.iloc[:_LOOKED_AT], len(one.task.ranks)
+        if job.config.role == "method" and (key := settings_key(job)) not in settings:
+            model = make_model(job.config.parameters)
+            settings[key] = model.training_settings(
+                job.task.features.iloc[:_LOOKED_AT], len(job.task.ranks)
             )
-    return found
+    return settings
 
 
-def settings_key(one: Job) -> Hashable:
+def settings_key(job: Job) -> Hashable:
     """The same for jobs whose networks are trained with the same settings."""
-    return repr(one.config.parameters), len(one.task.ranks)
+    return repr(job.config.parameters), len(job.task.ranks)
 
 
 # ---- one run -------------------------------------------------------------------------------------
@@ -202,10 +202,12 @@ def _fit(task: Task, config: RunConfig) -> _Result:
     def seen(frame: pd.DataFrame) -> pd.DataFrame:
         return frame if reads_all else frame.drop(columns=task.media)
 
-    own: dict[str, Any] = {} if task.validation is None else {
+    validation: dict[str, Any] = {} if task.validation is None else {
         "X_val": seen(task.validation[0]), "y_val": task.labels.from_ranks(task.validation[1]),
     }  # fmt: skip
-    model.fit(seen(task.features), task.labels.from_ranks(task.ranks), groups=task.groups, **own)
+    model.fit(
+        seen(task.features), task.labels.from_ranks(task.ranks), groups=task.groups, **validation
+    )
     curve = model.curve(seen(_scored_rows(task, config.part)))
     return _Result(
         curve.probabilities.double().cpu().numpy(),
@@ -239,7 +241,7 @@ def _bag_of_words(task: Task, part: str) -> _Result:
     from sklearn.pipeline import make_pipeline
 
     texts, scored = (
-        [_words_and_pairs(text) for text in frame[task.text]]
+        [_words_and_pairs(text) for text in frame[task.columns_by_kind[TEXT.name]]]
         for frame in (task.features, _scored_rows(task, part))
     )
     counts = Counter(word for words in texts for word in set(words))

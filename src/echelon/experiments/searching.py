@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from echelon.data.schema import TableSchema
-from echelon.data.splits import hold_out
+from echelon.data.rows import Rows, divide
 from echelon.evaluation import metrics
 from echelon.experiments.contestants import (
     check_contestants,
@@ -26,7 +25,7 @@ from echelon.experiments.jobs import (
     MOST_RUNS,
     Job,
     check_settings,
-    job,
+    make_job,
     settings_key,
     using_threads,
 )
@@ -94,7 +93,7 @@ class Search:
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> "Search":
         """From a parsed file; unknown keys are refused, and so are axes without values."""
-        known = [one.name for one in fields(cls)]
+        known = [field_.name for field_ in fields(cls)]
         unknown = sorted(set(document) - set(known))
         if unknown:
             raise ValueError(
@@ -124,9 +123,9 @@ class Search:
     def document(self) -> dict[str, Any]:
         """What decides the choices, but for the methods and seeds, which may become more."""
         return {
-            one.name: getattr(self, one.name)
-            for one in fields(self)
-            if one.name not in ("methods", "seeds", "test_seeds")
+            field_.name: getattr(self, field_.name)
+            for field_ in fields(self)
+            if field_.name not in ("methods", "seeds", "test_seeds")
         }
 
     def check(self) -> None:
@@ -135,9 +134,7 @@ class Search:
         check_contestants(self.methods, self.seeds)
         if self.test_seeds:
             check_contestants(self.methods, self.test_seeds)
-        if self.metric not in metrics.METRICS:
-            known = sorted(metrics.METRICS)
-            raise ValueError(f"metric must be one of {', '.join(known)}; got {self.metric!r}")
+        metrics.metric(self.metric)
         parameters = set(OrdinalClassifier().get_params()) - set(_OF_THE_RUN)
         for name, value in self.parameters.items():
             if name not in parameters:
@@ -167,7 +164,7 @@ class Search:
             values = getattr(self, name)
             kinds = (str, int, float) if name == "classes" else (str,)
             if not isinstance(values, (list, tuple)) or any(
-                not isinstance(one, kinds) for one in values
+                not isinstance(item, kinds) for item in values
             ):
                 raise ValueError(f"{name} must be a list of names; got {values!r:.80}")
         for name in ("data", "target", "group", "text", "image", "image_folder", "backbone",
@@ -192,9 +189,8 @@ class Search:
 
     def combinations(self, task: Task) -> list[dict[str, Any]]:
         """Every combination of the grid, as parameters of the estimator."""
-        columns = {"backbone": self.backbone, "text": task.text, "image": task.image}
-        given = {name: value for name, value in columns.items() if value is not None}
-        shared = {"recipe": self.recipe, **given, **self.parameters}
+        backbone = {} if self.backbone is None else {"backbone": self.backbone}
+        shared = {"recipe": self.recipe, **backbone, **task.columns_by_kind, **self.parameters}
         return [
             with_values(shared, dict(zip(self.grid, values, strict=True)))
             for values in itertools.product(*self.grid.values())
@@ -203,7 +199,7 @@ class Search:
     def jobs(self, task: Task, threads: int = 1) -> list[Job]:
         """Every run of the search."""
         return [
-            job(
+            make_job(
                 task,
                 spec,
                 command="grid",
@@ -250,14 +246,14 @@ def choose(runs: Sequence[Run], metric: str) -> list[Choice]:
     for run in runs:
         same = by_method.setdefault(run.config.method, {})
         same.setdefault(repr(run.config.document()["parameters"]), []).append(run)
-    sign = -1.0 if metrics.METRICS[metric].higher_is_better else 1.0
+    row = metrics.metric(metric)
     choices = []
     for method, combinations in by_method.items():
         scores = {
-            key: float(np.mean([run.metrics[metric] for run in own]))
-            for key, own in combinations.items()
+            key: float(np.mean([run.metrics[metric] for run in runs_of_key]))
+            for key, runs_of_key in combinations.items()
         }
-        best = min(scores, key=lambda key: sign * scores[key])
+        best = min(scores, key=lambda key: row.loss(scores[key]))
         parameters = combinations[best][0].config.parameters
         choices.append(Choice(method, parameters, scores[best], len(scores)))
     return choices
@@ -268,10 +264,15 @@ def final_jobs(
 ) -> list[Job]:
     """The best combination of each method with several seeds, on the test part."""
     return [
-        job(
-            task, one.method, command=command, seed=seed, parameters=one.parameters, threads=threads
+        make_job(
+            task,
+            choice.method,
+            command=command,
+            seed=seed,
+            parameters=choice.parameters,
+            threads=threads,
         )
-        for one in choices
+        for choice in choices
         for seed in range(seeds)
     ]
 
@@ -280,20 +281,17 @@ def with_validation(task: Task, share: float) -> Task:
     """The same task with a validation part cut from its training rows, if it has none."""
     if task.validation is not None:
         return task
-    held = hold_out(
-        TableSchema.of(task.features, text=task.text, image=task.image).read(task.features),
-        task.ranks, share, groups=task.groups,
-        generator=np.random.default_rng(task.split),
-    )  # fmt: skip
+    rows = Rows.of(task.features, task.ranks, task.columns_by_kind, task.groups)
+    held, rest = divide(rows, [share], task.split)
     numbers = task.numbers.get("train", np.arange(len(task.ranks)))
     return replace(
         task,
-        features=task.features[~held].reset_index(drop=True),
-        ranks=task.ranks[~held],
-        groups=None if task.groups is None else task.groups[~held],
+        features=task.features[rest].reset_index(drop=True),
+        ranks=task.ranks[rest],
+        groups=None if task.groups is None else task.groups[rest],
         validation=(task.features[held].reset_index(drop=True), task.ranks[held]),
         details={**task.details, "validation_share": share},
-        numbers={**task.numbers, "train": numbers[~held], "valid": numbers[held]},
+        numbers={**task.numbers, "train": numbers[rest], "valid": numbers[held]},
     )
 
 
@@ -311,11 +309,11 @@ def _with_dots(grid: Any) -> Any:
 def _check_values(value: Any, name: str) -> None:
     """Raise for what no setting is: dates, and numbers that are not finite."""
     if isinstance(value, Mapping):
-        for key, one in value.items():
-            _check_values(one, f"{name}.{key}")
+        for key, item in value.items():
+            _check_values(item, f"{name}.{key}")
     elif isinstance(value, (list, tuple)):
-        for one in value:
-            _check_values(one, name)
+        for item in value:
+            _check_values(item, name)
     elif not isinstance(value, (str, int, float)) or (
         isinstance(value, float) and not math.isfinite(value)
     ):
@@ -343,61 +341,63 @@ def estimate_seconds(jobs: Sequence[Job]) -> float:
     known = check_settings(jobs)
     total = 0.0
     fits: dict[Hashable, float] = {}
-    for one in jobs:
-        if one.config.role != "method":
+    for job in jobs:
+        if job.config.role != "method":
             continue
-        if (key := settings_key(one)) not in known:
+        if (key := settings_key(job)) not in known:
             if key not in fits:
-                fits[key] = _fit_seconds(one)
+                fits[key] = _fit_seconds(job)
             total += fits[key]
             continue
         settings = known[key]
-        steps = max(1, len(one.task.ranks) // settings.batch_size) * settings.max_epochs
-        sizes.setdefault(settings.batch_size, []).append((one, steps))
+        steps = max(1, len(job.task.ranks) // settings.batch_size) * settings.max_epochs
+        sizes.setdefault(settings.batch_size, []).append((job, steps))
     each = max(1, _PROBES // max(1, len(sizes)))
     if sizes:
         _step_seconds(next(iter(sizes.values()))[0][0], next(iter(sizes)))  # imports, first touches
-    for batch_size, own in sizes.items():
-        places = np.unique(np.linspace(0, len(own) - 1, min(each, len(own))).round().astype(int))
-        step = float(np.mean([_step_seconds(own[i][0], batch_size) for i in places]))
-        total += step * sum(steps for _, steps in own)
+    for batch_size, members in sizes.items():
+        places = np.unique(
+            np.linspace(0, len(members) - 1, min(each, len(members))).round().astype(int)
+        )
+        step = float(np.mean([_step_seconds(members[i][0], batch_size) for i in places]))
+        total += step * sum(steps for _, steps in members)
     return total
 
 
-def _fit_seconds(one: Job) -> float:
+def _fit_seconds(job: Job) -> float:
     """Of a model that is not trained in steps."""
-    task = one.task
+    task = job.task
     rows = min(len(task.ranks), _PROBE_ROWS)
     labels = task.labels.from_ranks(task.ranks[:rows])
-    model = make_model(one.config.parameters, classes=task.labels.classes.tolist(), random_state=0)
+    model = make_model(job.config.parameters, classes=task.labels.classes.tolist(), random_state=0)
     limit = model.get_params(deep=False).get("time_limit")
     if limit is not None:
         return float(limit)
-    with using_threads(one.config.threads):
+    with using_threads(job.config.threads):
         start = time.perf_counter()
         model.fit(task.features.iloc[:rows], labels)
         return (time.perf_counter() - start) * len(task.ranks) / rows
 
 
-def _step_seconds(one: Job, batch_size: int) -> float:
+def _step_seconds(job: Job, batch_size: int) -> float:
     """Of a training step: two fits on a few batches, one twice as long as the other."""
-    task, rows = one.task, min(len(one.task.ranks), _PROBE_STEPS * batch_size)
+    task, rows = job.task, min(len(job.task.ranks), _PROBE_STEPS * batch_size)
     features, ranks = task.features.iloc[:rows], task.ranks[:rows]
     labels = task.labels.from_ranks(ranks)
     taken = []
     for epochs in (1, 3):
-        own = {"settings.max_epochs": epochs, "classes": task.labels.classes.tolist()}
-        model = _estimator(one, own)
-        with using_threads(one.config.threads):
+        chosen = {"settings.max_epochs": epochs, "classes": task.labels.classes.tolist()}
+        model = _estimator(job, chosen)
+        with using_threads(job.config.threads):
             start = time.perf_counter()
             try:
                 model.fit(features, labels, X_val=features.iloc[:2], y_val=labels[:2])
             except (TypeError, AttributeError, KeyError, IndexError) as error:
                 reason = f"{type(error).__name__}: {error}"
-                raise RunsFailed(f"a trial of {one.name} failed ({reason})") from None
+                raise RunsFailed(f"a trial of {job.name} failed ({reason})") from None
             taken.append(time.perf_counter() - start)
     return max(taken[1] - taken[0], 1e-9) / (2 * max(1, rows // batch_size))
 
 
-def _estimator(one: Job, chosen: Mapping[str, Any]) -> Any:
-    return make_model(with_values(one.config.parameters, {**chosen, "random_state": 0}))
+def _estimator(job: Job, chosen: Mapping[str, Any]) -> Any:
+    return make_model(with_values(job.config.parameters, {**chosen, "random_state": 0}))

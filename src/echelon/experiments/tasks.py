@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from echelon.data.kinds.image import IMAGE
 from echelon.data.labels import Labels
-from echelon.data.schema import TableSchema
-from echelon.data.splits import hold_out
+from echelon.data.rows import Rows, divide
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,10 @@ class Task:
 
     `ranks` are those of the rows, `test_ranks` those of the test rows. `floor` are the true
     probabilities of the test rows (n, K), where they are known. `split` says which of several
-    random divisions of the same table it is, `text` and `image` which columns hold such. `numbers`
-    are those of the rows in the file that they come from, for each part: counted from 0, without
-    the header. A part without them is a file of its own, whole and in its order.
+    random divisions of the same table it is, `columns_by_kind` which columns hold texts and images,
+    as ``{"text": "review"}``. `numbers` are those of the rows in the file that they come from, for
+    each part: counted from 0, without the header. A part without them is a file of its own, whole
+    and in its order.
     """
 
     name: str
@@ -36,8 +37,7 @@ class Task:
     validation: tuple[pd.DataFrame, NDArray[np.int64]] | None = None
     floor: NDArray[np.float64] | None = None
     split: int = 0
-    text: str | None = None
-    image: str | None = None
+    columns_by_kind: Mapping[str, str] = field(default_factory=dict)
     details: dict[str, Any] = field(default_factory=dict)
     numbers: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
@@ -60,19 +60,20 @@ class Task:
 
     def _hashable(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Images that are arrays by their pixels; those that are paths by their paths."""
-        if self.image is None:
+        image = self.columns_by_kind.get(IMAGE.name)
+        if image is None:
             return frame
         cells = [
             cell.tobytes().hex() if isinstance(cell, np.ndarray) else str(cell)
-            for cell in frame[self.image]
+            for cell in frame[image]
         ]
-        named: pd.DataFrame = frame.assign(**{self.image: cells})
+        named: pd.DataFrame = frame.assign(**{image: cells})
         return named
 
     @property
     def media(self) -> list[str]:
         """The columns that hold texts or images."""
-        return [name for name in (self.text, self.image) if name is not None]
+        return [*self.columns_by_kind.values()]
 
     @property
     def rows(self) -> dict[str, int]:
@@ -92,20 +93,17 @@ def table_task(
     groups: Any = None,
     test_share: float = 0.25,
     split_seed: int = 0,
-    text: str | None = None,
-    image: str | None = None,
+    columns_by_kind: Mapping[str, str] | None = None,
 ) -> Task:
     """Split a table once; rows of one group, and twins, stay on one side.
 
-    `text` and `image` name the columns that hold such.
+    `columns_by_kind` names the columns that hold texts and images.
     """
     labels = Labels.of(target, classes)
     ranks = labels.to_ranks(target)
-    held = hold_out(
-        TableSchema.of(features, text=text, image=image).read(features),
-        ranks, test_share, groups=groups,
-        generator=np.random.default_rng(split_seed),
-    )  # fmt: skip
+    columns_by_kind = columns_by_kind or {}
+    rows = Rows.of(features, ranks, columns_by_kind, groups)
+    held, rest = divide(rows, [test_share], split_seed)
     # Rows that were left out before, as those without a label, keep their number in the index.
     numbers = np.arange(len(ranks))
     index = features.index
@@ -114,14 +112,13 @@ def table_task(
     return Task(
         name,
         labels,
-        features[~held].reset_index(drop=True),
-        ranks[~held],
+        features[rest].reset_index(drop=True),
+        ranks[rest],
         features[held].reset_index(drop=True),
         ranks[held],
-        groups=None if groups is None else np.asarray(groups)[~held],
+        groups=None if rows.groups is None else rows.groups[rest],
         split=split_seed,
-        text=text,
-        image=image,
+        columns_by_kind=columns_by_kind,
         details={"test_share": test_share},
-        numbers={"train": numbers[~held], "test": numbers[held]},
+        numbers={"train": numbers[rest], "test": numbers[held]},
     )

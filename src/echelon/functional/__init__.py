@@ -19,6 +19,9 @@ extra dimensions nor soft labels nor ``reduction="none"``:
     ``"mean"`` divides the weighted sum by the weight of what was summed and is 0 where nothing
     counts; ``"sum"`` does not divide; ``"none"`` gives the weighted loss of each row, (...).
     :func:`loss_parts` gives the sum and the count apart.
+`dim`
+    The dimension of the logits that has the size J, and of soft labels that has the size K: by
+    default the last, for dense outputs (N, J, height, width) 1, as in torch's own losses.
 `normaliser`, of the losses on binary tasks
     What ``"mean"`` divides by: ``"pairs"``, the active (row, task) pairs, as the CORN paper's
     formula does; ``"rows"``, the rows, the scale of the CORAL and OR-NN papers; ``"per_task"``, a
@@ -35,12 +38,16 @@ from echelon.functional._binary import (
     corn_log_probabilities,
     corn_loss,
     corn_without_subsets_loss,
+    every_task,
     margin_loss,
+    margin_tasks,
     ornn_loss,
+    reached_tasks,
     sorted_log_probabilities,
 )
 from echelon.functional._constraints import cnnpor_loss
 from echelon.functional._cumulative import (
+    Link,
     clm_log_probabilities,
     clm_loss,
     link_quantile,
@@ -59,8 +66,9 @@ from echelon.functional._forest import (
     num_forest_logits,
     updates_leaves,
 )
-from echelon.functional._labels import LossParts, loss_parts
+from echelon.functional._labels import LossParts, Weights, loss_parts, with_ranks_last
 from echelon.functional._pairs import ranking_loss
+from echelon.functional._precision import as_float, without_autocast
 from echelon.functional._scores import margin_log_probabilities, score_log_probabilities
 from echelon.functional._softmax import (
     ce_loss,
@@ -80,8 +88,11 @@ from echelon.functional._unimodal import (
 __all__ = [
     "LeafUpdate",
     "Leaves",
+    "Link",
     "LossParts",
     "UnimodalForm",
+    "Weights",
+    "as_float",
     "ce_loss",
     "clm_log_probabilities",
     "clm_loss",
@@ -91,6 +102,7 @@ __all__ = [
     "corn_loss",
     "corn_without_subsets_loss",
     "diffsort_loss",
+    "every_task",
     "forest_log_probabilities",
     "forest_loss",
     "forest_raw_exceedance",
@@ -101,11 +113,13 @@ __all__ = [
     "loss_parts",
     "margin_log_probabilities",
     "margin_loss",
+    "margin_tasks",
     "num_forest_logits",
     "num_unimodal_logits",
     "oll_loss",
     "ornn_loss",
     "ranking_loss",
+    "reached_tasks",
     "regression_log_probabilities",
     "regression_loss",
     "rps_loss",
@@ -116,4 +130,6 @@ __all__ = [
     "unimodal_log_probabilities",
     "unimodal_loss",
     "updates_leaves",
+    "with_ranks_last",
+    "without_autocast",
 ]

@@ -22,6 +22,7 @@ from echelon.functional._labels import (
     finish,
     read,
     reduce_terms,
+    with_ranks_last,
 )
 from echelon.functional._precision import as_float
 from echelon.functional._scores import curve_of_margin_fit, cutpoint_distances
@@ -45,6 +46,7 @@ def ornn_loss(
     ignore_index: int | None = None,
     normaliser: Normaliser = "pairs",
     reduction: str = "mean",
+    dim: int = -1,
 ) -> Tensor:
     """Binary cross-entropy on every task (OR-NN, Niu et al. 2016).
 
@@ -59,7 +61,7 @@ def ornn_loss(
     task_weight : shape (K-1,), optional
         Importance of each binary task.
     normaliser : {"pairs", "rows", "per_task"}
-    sample_weight, class_weight, ignore_index, reduction
+    sample_weight, class_weight, ignore_index, reduction, dim
         See :mod:`echelon.functional`, also for the normalisers.
 
     Examples
@@ -68,6 +70,7 @@ def ornn_loss(
     >>> ornn_loss(logits, torch.tensor([1]), reduction="sum")
     tensor(0.4402)
     """
+    logits, ranks = with_ranks_last(logits, ranks, dim)
     return _masked_loss(
         logits,
         ranks,
@@ -91,6 +94,7 @@ def coral_loss(
     ignore_index: int | None = None,
     normaliser: Normaliser = "pairs",
     reduction: str = "mean",
+    dim: int = -1,
 ) -> Tensor:
     """Binary cross-entropy on every task (CORAL, Cao et al. 2020).
 
@@ -105,7 +109,7 @@ def coral_loss(
     task_weight : shape (K-1,), optional
         The paper's importance weights.
     normaliser : {"pairs", "rows", "per_task"}
-    sample_weight, class_weight, ignore_index, reduction
+    sample_weight, class_weight, ignore_index, reduction, dim
         See :mod:`echelon.functional`, also for the normalisers.
 
     Examples
@@ -113,6 +117,7 @@ def coral_loss(
     >>> coral_loss(torch.zeros(4, 3), torch.tensor([0, 1, 2, 3]), normaliser="rows")
     tensor(2.0794)
     """
+    logits, ranks = with_ranks_last(logits, ranks, dim)
     return _masked_loss(
         logits,
         ranks,
@@ -136,6 +141,7 @@ def corn_loss(
     ignore_index: int | None = None,
     normaliser: Normaliser = "pairs",
     reduction: str = "mean",
+    dim: int = -1,
 ) -> Tensor:
     """Binary cross-entropy of task k on its conditional subset y >= k (CORN, Shi et al.).
 
@@ -151,7 +157,7 @@ def corn_loss(
         Importance of each binary task.
     normaliser : {"pairs", "rows", "per_task"}
         The default divides by the number of active pairs, as the paper's formula does.
-    sample_weight, class_weight, ignore_index, reduction
+    sample_weight, class_weight, ignore_index, reduction, dim
         See :mod:`echelon.functional`, also for the normalisers.
 
     Examples
@@ -161,6 +167,7 @@ def corn_loss(
     >>> log_probabilities = corn_log_probabilities(logits)
     >>> torch.testing.assert_close(loss, -log_probabilities[0, 1])
     """
+    logits, ranks = with_ranks_last(logits, ranks, dim)
     return _masked_loss(
         logits,
         ranks,
@@ -185,6 +192,7 @@ def corn_without_subsets_loss(
     ignore_index: int | None = None,
     normaliser: Normaliser = "pairs",
     reduction: str = "mean",
+    dim: int = -1,
 ) -> Tensor:
     """The ablation of CORN: every row trains every task, while the curve stays CORN's.
 
@@ -198,7 +206,7 @@ def corn_without_subsets_loss(
     task_weight : shape (K-1,), optional
         Importance of each binary task.
     normaliser : {"pairs", "rows", "per_task"}
-    sample_weight, class_weight, ignore_index, reduction
+    sample_weight, class_weight, ignore_index, reduction, dim
         See :mod:`echelon.functional`, also for the normalisers.
 
     Examples
@@ -209,6 +217,7 @@ def corn_without_subsets_loss(
     >>> corn_without_subsets_loss(logits, ranks, mask="published", reduction="none")
     tensor([0.0000, 2.0794])
     """
+    logits, ranks = with_ranks_last(logits, ranks, dim)
     if mask not in _MASKS:
         raise ValueError(f"mask must be one of {', '.join(map(repr, _MASKS))}; got {mask!r}")
     if mask == "published":
@@ -242,6 +251,7 @@ def margin_loss(
     ignore_index: int | None = None,
     normaliser: Normaliser = "pairs",
     reduction: str = "mean",
+    dim: int = -1,
 ) -> Tensor:
     """Margins of one score among ordered cutpoints: large-margin ordinal regression.
 
@@ -264,7 +274,7 @@ def margin_loss(
     task_weight : shape (K-1,), optional
         Importance of each cutpoint.
     normaliser : {"pairs", "rows", "per_task"}
-    sample_weight, class_weight, ignore_index, reduction
+    sample_weight, class_weight, ignore_index, reduction, dim
         See :mod:`echelon.functional`, also for the normalisers.
 
     Examples
@@ -273,6 +283,7 @@ def margin_loss(
     >>> margin_loss(logits, torch.tensor([1]), reduction="sum")
     tensor(1.3069)
     """
+    logits, ranks = with_ranks_last(logits, ranks, dim)
     for name, value, known in (
         ("thresholds", thresholds, _THRESHOLDS), ("penalty", penalty, _PENALTIES),
     ):  # fmt: skip

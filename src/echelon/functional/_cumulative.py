@@ -15,7 +15,7 @@ from echelon.functional._intervals import (
     log_softplus,
     softplus,
 )
-from echelon.functional._labels import Weights, read, reduce_terms
+from echelon.functional._labels import Weights, read, reduce_terms, with_ranks_last
 from echelon.functional._precision import as_float, wide
 
 Link = Literal["logit", "probit", "cloglog"]
@@ -33,6 +33,7 @@ def clm_loss(
     class_weight: Weights | None = None,
     ignore_index: int | None = None,
     reduction: str = "mean",
+    dim: int = -1,
 ) -> Tensor:
     """Negative log-likelihood of the cumulative link model (McCullagh 1980).
 
@@ -42,7 +43,7 @@ def clm_loss(
         What :class:`echelon.heads.CutpointHead` gives; see :func:`clm_log_probabilities`.
     ranks : Tensor, shape (...) or (..., K)
     link : {"logit", "probit", "cloglog"}
-    sample_weight, class_weight, ignore_index, reduction
+    sample_weight, class_weight, ignore_index, reduction, dim
         See :mod:`echelon.functional`.
 
     Examples
@@ -51,6 +52,7 @@ def clm_loss(
     >>> clm_loss(logits, torch.tensor([0]))
     tensor(0.6931)
     """
+    logits, ranks = with_ranks_last(logits, ranks, dim)
     logits, labels = read(
         logits,
         ranks,
@@ -164,6 +166,7 @@ def regression_loss(
     class_weight: Weights | None = None,
     ignore_index: int | None = None,
     reduction: str = "mean",
+    dim: int = -1,
 ) -> Tensor:
     """Squared error of the predicted value against the rank.
 
@@ -178,7 +181,7 @@ def regression_loss(
     ranks : Tensor, shape (...) or (..., K)
     num_classes : int
         K, for checking the ranks.
-    sample_weight, class_weight, ignore_index, reduction
+    sample_weight, class_weight, ignore_index, reduction, dim
         See :mod:`echelon.functional`.
 
     Examples
@@ -186,6 +189,7 @@ def regression_loss(
     >>> regression_loss(torch.tensor([[1.5, 0.0]]), torch.tensor([3]), num_classes=5)
     tensor(2.2500)
     """
+    logits, ranks = with_ranks_last(logits, ranks, dim)
     _require_value_and_spread(logits)
     logits, labels = read(
         logits,

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import log_softmax
 
 from echelon.functional._binary import sorted_log_probabilities
-from echelon.functional._labels import Weights, read, reduce_terms
+from echelon.functional._labels import Weights, read, reduce_terms, with_ranks_last
 from echelon.functional._precision import as_float, wide
 
 Leaves = Literal["softmax", "bernoulli"]
@@ -45,6 +45,7 @@ def forest_loss(
     class_weight: Weights | None = None,
     ignore_index: int | None = None,
     reduction: str = "mean",
+    dim: int = -1,
 ) -> Tensor:
     """The loss of a forest of soft trees, our form of CORF (Zhu et al. 2021).
 
@@ -78,7 +79,7 @@ def forest_loss(
     criterion : {"exceedance", "nll"}, optional
         ``"exceedance"``, the paper's and the default, is binary cross-entropy of P(y > k) summed
         over the thresholds; ``"nll"`` is -log P(y), of softmax leaves alone.
-    sample_weight, class_weight, ignore_index, reduction
+    sample_weight, class_weight, ignore_index, reduction, dim
         See :mod:`echelon.functional`.
 
     Examples
@@ -89,6 +90,7 @@ def forest_loss(
     >>> forest_loss(logits, torch.tensor([1]), num_classes=3)  # -log 0.5 - log 0.75
     tensor(0.9808)
     """
+    logits, ranks = with_ranks_last(logits, ranks, dim)
     _require_options(logits, num_classes, trees, depth, units, leaves, leaf_update, criterion)
     logits, labels = read(
         logits,
@@ -254,7 +256,7 @@ def _require_options(
     for name, value in given.items():
         known = _CHOICES[name]
         if value not in known:
-            listed = ", ".join(repr(one) for one in known if one is not None)
+            listed = ", ".join(repr(choice) for choice in known if choice is not None)
             raise ValueError(f"{name} must be one of {listed}; got {value!r}")
     if leaves == "bernoulli" and criterion == "nll":
         raise ValueError(

@@ -183,6 +183,36 @@ def read(
     return logits, Labels(ranks, None, weight)
 
 
+def with_ranks_last(logits: Tensor, ranks: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Logits, and soft labels beside them, with the dimension of their tasks or ranks put last.
+
+    Parameters
+    ----------
+    logits : Tensor
+        Its dimension `dim` has the size J, such as (N, J, height, width) for a `dim` of 1.
+    ranks : Tensor
+        Integers without that dimension, which stay as they are, or soft labels with K in it.
+    dim : int
+
+    Examples
+    --------
+    >>> logits, ranks = with_ranks_last(torch.zeros(2, 4, 8, 8), torch.zeros(2, 8, 8).long(), 1)
+    >>> logits.shape, ranks.shape
+    (torch.Size([2, 8, 8, 4]), torch.Size([2, 8, 8]))
+    """
+    if dim == -1 or not isinstance(logits, Tensor):
+        return logits, ranks
+    if not -logits.dim() <= dim < logits.dim():
+        raise ValueError(
+            f"dim must be a dimension of the logits {tuple(logits.shape)}, such as 1 for "
+            f"(N, J, height, width); got {dim}"
+        )
+    is_soft = isinstance(ranks, Tensor) and ranks.is_floating_point()
+    if is_soft and ranks.dim() == logits.dim():
+        ranks = ranks.movedim(dim, -1)
+    return logits.movedim(dim, -1), ranks
+
+
 def reduce_terms(
     terms: Tensor, labels: Labels, reduction: str, row_count: Tensor | None = None
 ) -> Tensor:
@@ -272,8 +302,8 @@ def as_weights(weights: Weights, name: str, shape: tuple[int, ...], like: Tensor
     if tensor.shape != shape:
         raise ValueError(f"{name} must have the shape {tuple(shape)}; got {tuple(tensor.shape)}")
     if torch.compiler.is_compiling():
-        one: Tensor = _weights_check_op(tensor.detach(), name)
-        return tensor * one
+        unit: Tensor = _weights_check_op(tensor.detach(), name)
+        return tensor * unit
     if tensor.is_cpu:
         _raise_for_weights(tensor, name)
     elif not tensor.is_meta:  # without waiting for the device
@@ -338,8 +368,8 @@ def _raise_for_ranks(ranks: Tensor, num_classes: int, ignoring: bool) -> None:
 
 def _checked_distribution(mass: Tensor) -> Tensor:
     if torch.compiler.is_compiling():
-        one: Tensor = _distribution_check_op(mass.detach())
-        return mass * one
+        unit: Tensor = _distribution_check_op(mass.detach())
+        return mass * unit
     _raise_for_distribution(mass)
     return mass
 

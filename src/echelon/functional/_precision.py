@@ -13,8 +13,8 @@ def as_float(logits: Tensor) -> Tensor:
     if isinstance(logits, Tensor) and logits.dtype in _FULL_PRECISION and logits.dim():
         return logits
     if not isinstance(logits, Tensor) or not logits.is_floating_point():
-        found = logits.dtype if isinstance(logits, Tensor) else type(logits).__name__
-        raise ValueError(f"logits must be a floating-point tensor; got {found}")
+        kind = logits.dtype if isinstance(logits, Tensor) else type(logits).__name__
+        raise ValueError(f"logits must be a floating-point tensor; got {kind}")
     if logits.dim() == 0:
         raise ValueError("logits must have a last dimension for the tasks or classes; got a scalar")
     return logits.float()

@@ -13,6 +13,7 @@ from echelon.functional._labels import (
     Weights,
     read,
     reduce_terms,
+    with_ranks_last,
 )
 from echelon.functional._precision import as_float, without_autocast
 from echelon.functional._targets import (
@@ -32,6 +33,7 @@ def ce_loss(
     class_weight: Weights | None = None,
     ignore_index: int | None = None,
     reduction: str = "mean",
+    dim: int = -1,
 ) -> Tensor:
     """Cross-entropy, which knows nothing of the order.
 
@@ -39,7 +41,7 @@ def ce_loss(
     ----------
     logits : Tensor, shape (..., K)
     ranks : Tensor, shape (...) or (..., K)
-    sample_weight, class_weight, ignore_index, reduction
+    sample_weight, class_weight, ignore_index, reduction, dim
         See :mod:`echelon.functional`.
 
     Examples
@@ -47,6 +49,7 @@ def ce_loss(
     >>> ce_loss(torch.zeros(2, 4), torch.tensor([0, 3]))
     tensor(1.3863)
     """
+    logits, ranks = with_ranks_last(logits, ranks, dim)
     logits, labels = read(
         logits,
         ranks,
@@ -83,6 +86,7 @@ def sord_loss(
     class_weight: Weights | None = None,
     ignore_index: int | None = None,
     reduction: str = "mean",
+    dim: int = -1,
 ) -> Tensor:
     """Cross-entropy against soft targets that fall off with the distance (SORD, Diaz and Marathe).
 
@@ -106,7 +110,7 @@ def sord_loss(
         the three has a temperature, a distance or positions.
     positions : K numbers that rise, optional
         Where the ranks stand, if the distances between them are known; by default 0..K-1.
-    sample_weight, class_weight, ignore_index, reduction
+    sample_weight, class_weight, ignore_index, reduction, dim
         See :mod:`echelon.functional`.
 
     Examples
@@ -115,6 +119,7 @@ def sord_loss(
     >>> sord_loss(logits, torch.tensor([2]), distance="squared", temperature=2.0)
     tensor(0.9112)
     """
+    logits, ranks = with_ranks_last(logits, ranks, dim)
     num_classes = as_float(logits).shape[-1]
     places = require_targets(num_classes, distance, temperature, density, positions)
     logits, labels = read(
@@ -144,6 +149,7 @@ def oll_loss(
     class_weight: Weights | None = None,
     ignore_index: int | None = None,
     reduction: str = "mean",
+    dim: int = -1,
 ) -> Tensor:
     r"""Ordinal log loss: -log(1 - p_k) of every other rank, times a power of its distance.
 
@@ -162,7 +168,7 @@ def oll_loss(
         Polat et al., -log(min(1, 1 - p_k + margin)).
     ce_share : float
         From 0 to 1, the share of :func:`ce_loss` in a mixture of both.
-    sample_weight, class_weight, ignore_index, reduction
+    sample_weight, class_weight, ignore_index, reduction, dim
         See :mod:`echelon.functional`.
 
     Examples
@@ -170,6 +176,7 @@ def oll_loss(
     >>> oll_loss(torch.zeros(1, 3), torch.tensor([0]), power=1.0)
     tensor(1.2164)
     """
+    logits, ranks = with_ranks_last(logits, ranks, dim)
     if not (power >= 0 and math.isfinite(power)):
         raise ValueError(f"power must be a number of at least 0; got {power}")
     if not 0 <= margin < 1:
@@ -230,6 +237,7 @@ def rps_loss(
     class_weight: Weights | None = None,
     ignore_index: int | None = None,
     reduction: str = "mean",
+    dim: int = -1,
 ) -> Tensor:
     """Ranked probability score: squared errors of P(y > k), summed over the K-1 thresholds.
 
@@ -237,7 +245,7 @@ def rps_loss(
     ----------
     logits : Tensor, shape (..., K)
     ranks : Tensor, shape (...) or (..., K)
-    sample_weight, class_weight, ignore_index, reduction
+    sample_weight, class_weight, ignore_index, reduction, dim
         See :mod:`echelon.functional`.
 
     Examples
@@ -245,6 +253,7 @@ def rps_loss(
     >>> rps_loss(torch.zeros(1, 4), torch.tensor([0]))
     tensor(0.8750)
     """
+    logits, ranks = with_ranks_last(logits, ranks, dim)
     num_classes = as_float(logits).shape[-1]
     logits, labels = read(
         logits,

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import log_softmax
 
 from echelon.functional._intervals import log_softplus, softplus
-from echelon.functional._labels import Weights, read, reduce_terms
+from echelon.functional._labels import Weights, read, reduce_terms, with_ranks_last
 from echelon.functional._precision import as_float, wide
 
 UnimodalForm = Literal["slopes", "binomial", "poisson"]
@@ -27,6 +27,7 @@ def unimodal_loss(
     class_weight: Weights | None = None,
     ignore_index: int | None = None,
     reduction: str = "mean",
+    dim: int = -1,
 ) -> Tensor:
     """Negative log-likelihood of a distribution that has one mode by construction.
 
@@ -38,7 +39,7 @@ def unimodal_loss(
     num_classes : int
         K.
     form : {"slopes", "binomial", "poisson"}
-    sample_weight, class_weight, ignore_index, reduction
+    sample_weight, class_weight, ignore_index, reduction, dim
         See :mod:`echelon.functional`.
 
     Examples
@@ -46,6 +47,7 @@ def unimodal_loss(
     >>> unimodal_loss(torch.zeros(1, 2), torch.tensor([1]), num_classes=3, form="binomial")
     tensor(0.6931)
     """
+    logits, ranks = with_ranks_last(logits, ranks, dim)
     _require_form(form, logits, num_classes)
     logits, labels = read(
         logits,

@@ -1,5 +1,6 @@
 """Output layers: from features (..., in_features) to a method's logits (..., J)."""
 
+from echelon.heads.dense import DenseHead
 from echelon.heads.forest import ForestHead
 from echelon.heads.layers import (
     CutpointHead,
@@ -13,6 +14,7 @@ from echelon.heads.layers import (
 
 __all__ = [
     "CutpointHead",
+    "DenseHead",
     "ForestHead",
     "LinearHead",
     "MarginHead",

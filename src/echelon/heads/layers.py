@@ -7,13 +7,14 @@ rank 201.
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from echelon.functional import UnimodalForm, link_quantile
-from echelon.functional._cumulative import Link
-from echelon.functional._precision import without_autocast
+from echelon.functional import Link, UnimodalForm, link_quantile, without_autocast
+
+_NAMES_OF_CORAL_PYTORCH = {"coral_weights.weight": "score.weight", "coral_bias": "bias"}
 
 
 class LinearHead(nn.Linear):
@@ -46,7 +47,8 @@ class SharedWeightHead(nn.Module):
     """One weight vector for all K-1 tasks, and a bias for each (CORAL).
 
     The biases start descending, at the log-odds of y > k when all K ranks are equally likely, so
-    that the curve does not contradict itself before training.
+    that the curve does not contradict itself before training. ``load_state_dict`` takes the
+    parameters of the ``CoralLayer`` of coral-pytorch as well.
 
     Parameters
     ----------
@@ -88,6 +90,15 @@ class SharedWeightHead(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         """Logits (..., K-1) of features (..., in_features)."""
         return in_full_precision(self.score, features) + self.bias
+
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, *args: Any, **options: Any
+    ) -> None:
+        """Take the parameters of coral-pytorch's layer too, which are the same by other names."""
+        for theirs, ours in _NAMES_OF_CORAL_PYTORCH.items():
+            if prefix + theirs in state_dict:
+                state_dict[prefix + ours] = state_dict.pop(prefix + theirs)
+        super()._load_from_state_dict(state_dict, prefix, *args, **options)
 
 
 class CutpointHead(nn.Module):

@@ -1,9 +1,17 @@
 """What the engines read and check before they compute anything."""
 
+from typing import Any, TypeGuard
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from echelon.models.links import Array
+
+
+def is_whole(value: Any, least: int = 1) -> TypeGuard[int]:
+    """Whether a value is a whole number (numpy's too, but no boolean) of at least so much."""
+    is_number = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return is_number and int(value) >= least
 
 
 def as_features(

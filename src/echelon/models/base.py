@@ -19,9 +19,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from echelon.data.columns import gathered_remarks
-from echelon.data.kinds.base import Encoding
+from echelon.data.kinds.base import CELL_KINDS, Encoding
 from echelon.data.labels import Labels
-from echelon.data.rows import Rows, class_weights, divide, row_weights, without_broken
+from echelon.data.rows import Rows, class_weights, hold_validation, row_weights, without_broken
 from echelon.data.schema import TableSchema
 from echelon.data.summary import summarise_columns
 from echelon.evaluation.arguments import as_weight
@@ -205,7 +205,7 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
         """
         training, held = rows, validation
         if validation is None and self.validation_fraction:
-            training, held = divide(rows, self.validation_fraction, seed)
+            training, held = hold_validation(rows, self.validation_fraction, seed)
         if training.weight is not None and not training.weight.any():
             raise ValueError("all training rows have a weight of 0: there is nothing to learn from")
         given = self._given_parameters()
@@ -275,6 +275,13 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
             del self.feature_names_in_
 
     # ---- columns -----------------------------------------------------------------------------
+
+    @property
+    def columns_by_kind(self) -> dict[str, str]:
+        """The columns that hold more than numbers and categories, of a fitted model."""
+        return {
+            column.kind: column.name for column in self.schema_.columns if column.kind in CELL_KINDS
+        }
 
     @property
     def text_column(self) -> str | None:

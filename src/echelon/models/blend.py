@@ -25,9 +25,9 @@ from sklearn.base import clone
 from echelon.curve import RankCurve
 from echelon.data.kinds.base import Encoding
 from echelon.data.labels import Labels
-from echelon.data.rows import Rows, divide
+from echelon.data.rows import Rows, divide, hold_validation
 from echelon.data.schema import RawTable, TableSchema
-from echelon.data.splits import count_units, hold_out
+from echelon.data.splits import count_units
 from echelon.data.splits import folds as assign_folds
 from echelon.evaluation import metrics
 from echelon.models.base import CurveClassifier
@@ -381,7 +381,6 @@ class OrdinalBlend(CurveClassifier):
             return [(rows, validation)]
         if self.folds < 2:
             raise ValueError(f"folds must be at least 2; got {self.folds}")
-        generator = np.random.default_rng(seed)
         most = count_units(rows.table, rows.groups)
         count = min(self.folds, max(2, len(rows) // 4), most)
         if len(rows) < _FEW_ROWS or count < 2:
@@ -389,8 +388,9 @@ class OrdinalBlend(CurveClassifier):
         # Texts and images take long, and one network of them is mostly all there is to weigh.
         if len(rows) > _MANY_ROWS or not rows.table.is_plain:
             share = min(_HELD_OUT, _MOST_HELD_OUT / len(rows))
-            held = hold_out(rows.table, rows.ranks, share, groups=rows.groups, generator=generator)
-            return [(rows.select(~held), rows.select(held))]
+            held, rest = divide(rows, [share], seed)
+            return [(rows.select(rest), rows.select(held))]
+        generator = np.random.default_rng(seed)
         number = assign_folds(rows.table, count, groups=rows.groups, generator=generator)
         return [(rows.select(number != fold), rows.select(number == fold)) for fold in range(count)]
 
@@ -421,7 +421,9 @@ class OrdinalBlend(CurveClassifier):
                 fit.set_params(time_limit=limit / self.n_models)
             training, held = seen, None
             if once and fit.validation_fraction:
-                training, held = divide(seen, fit.validation_fraction, seed + 1000 * number)
+                training, held = hold_validation(
+                    seen, fit.validation_fraction, seed + 1000 * number
+                )
             fits.append(fit.fit_read(training, held, labels, seed + 1000 * number))
         return fits
 
@@ -445,8 +447,8 @@ class OrdinalBlend(CurveClassifier):
         for member in self.members_:
             share = graph.constant(np.log(member.weight / len(member.fits)))
             for fit in member.fits:
-                own = graph.node("Max", graph.as_double(fit.add_to_graph(graph)), lowest)
-                logs.append(graph.node("Unsqueeze", graph.node("Add", own, share), first))
+                of_fit = graph.node("Max", graph.as_double(fit.add_to_graph(graph)), lowest)
+                logs.append(graph.node("Unsqueeze", graph.node("Add", of_fit, share), first))
         stacked = graph.node("Concat", *logs, axis=0)
         mixed = graph.node("ReduceLogSumExp", stacked, first, keepdims=0)
         return graph.node("LogSoftmax", mixed, axis=-1)
@@ -454,18 +456,18 @@ class OrdinalBlend(CurveClassifier):
     @property
     def encodings(self) -> Mapping[str, Encoding]:
         """How texts and images are encoded, which must be the same for all members."""
-        found: dict[str, Encoding] = {}
+        encodings: dict[str, Encoding] = {}
         for member in self.members_:
             for fit in member.fits:
                 for kind, encoding in fit.encodings.items():
-                    first = found.setdefault(kind, encoding)
+                    first = encodings.setdefault(kind, encoding)
                     if first.describe() != encoding.describe():
                         raise ValueError(
                             f"the members of the blend read {kind}s in ways of their own, so that "
                             f"no one input of a graph can serve them all; export a single "
                             f"OrdinalClassifier instead"
                         )
-        return found
+        return encodings
 
     def outcome(self) -> dict[str, Any]:
         """The members with their weights and scores."""
@@ -487,9 +489,9 @@ class OrdinalBlend(CurveClassifier):
         for place, member in enumerate(self.members_):
             fits = []
             for number, fit in enumerate(member.fits):
-                own = fit.describe_model()
-                fits.append({"parameters": describe_parameters(fit), "model": own.document})
-                for name, tensor in own.tensors.items():
+                of_fit = fit.describe_model()
+                fits.append({"parameters": describe_parameters(fit), "model": of_fit.document})
+                for name, tensor in of_fit.tensors.items():
                     tensors[f"{place}.{number}.{name}"] = tensor
             described.append(
                 {
@@ -526,7 +528,7 @@ class OrdinalBlend(CurveClassifier):
             member = Member(
                 typed(said["name"], str, "name"), model_class(kind)(), weight=float(weight)
             )
-            for number, own in enumerate(typed(said["fits"], list, "fits")):
+            for number, of_fit in enumerate(typed(said["fits"], list, "fits")):
                 prefix = f"{place}.{number}."
                 tensors = {
                     name.removeprefix(prefix): tensor
@@ -534,11 +536,11 @@ class OrdinalBlend(CurveClassifier):
                     if name.startswith(prefix)
                 }
                 taken += len(tensors)
-                fit = model_class(kind)(**read_parameters(own["parameters"], model_class(kind)))
+                fit = model_class(kind)(**read_parameters(of_fit["parameters"], model_class(kind)))
                 schema = _seen_schema(self.schema_, fit)
                 if schema is None:
                     raise ValueError("a member reads columns that the model does not have")
-                restore_member(fit, self.labels_, schema, Described(own["model"], tensors))
+                restore_member(fit, self.labels_, schema, Described(of_fit["model"], tensors))
                 member.fits.append(fit)
             if not member.fits:
                 raise ValueError("a member has no fits")

@@ -212,7 +212,7 @@ class OrdinalBoosting(CurveClassifier):
 
     def _owners(self) -> list[str]:
         """The column that each of what the trees read comes from: of a date's year, the date."""
-        return [*self.schema_.numeric_owners, *(one.name for one in self.schema_.categorical)]
+        return [*self.schema_.numeric_owners, *(column.name for column in self.schema_.categorical)]
 
     def add_to_graph(self, graph: Graph) -> str:
         """The trees as one operator, and the curve of their logits."""
@@ -226,10 +226,10 @@ class OrdinalBoosting(CurveClassifier):
         """The share of each column, in their order, in what all splits have gained."""
         check_is_fitted(self, "labels_")
         names = [column.name for column in self.schema_.columns]
-        found = np.zeros(len(names))
+        importances = np.zeros(len(names))
         for share, owner in zip(self.trees_.importance, self._owners(), strict=True):
-            found[names.index(owner)] += share
-        return found
+            importances[names.index(owner)] += share
+        return importances
 
     def outcome(self) -> dict[str, Any]:
         """The number of trees."""

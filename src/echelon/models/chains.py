@@ -36,8 +36,8 @@ def count_chains(differences: NDArray[np.int64], length: int) -> Array:
     falling = _count_rising(-differences, differences <= 0, length)
     zeros = (differences == 0).sum(1)
     twice = np.array([math.comb(number, length) for number in range(differences.shape[1] + 1)])
-    found: Array = rising + falling - twice[zeros]
-    return found
+    chains: Array = rising + falling - twice[zeros]
+    return chains
 
 
 def _count_rising(values: NDArray[np.int64], taken: NDArray[np.bool_], length: int) -> Array:
@@ -50,8 +50,8 @@ def _count_rising(values: NDArray[np.int64], taken: NDArray[np.bool_], length: i
     counts = taken.astype(np.float64)
     for _ in range(length - 1):
         counts = np.einsum("nij,nj->ni", steps, counts)
-    found: Array = counts.sum(1)
-    return found
+    totals: Array = counts.sum(1)
+    return totals
 
 
 def chain_objective(

@@ -231,23 +231,23 @@ def for_extended_rows(
             new["categorical_features"] = np.append(flags, [False] * threshold_columns)
     constraint = _monotone_name(changed)
     if constraint is not None:
-        own = names.get(constraint)
-        if falls or own is not None:
-            own = [0] * num_columns if own is None else own
+        constraints = names.get(constraint)
+        if falls or constraints is not None:
+            constraints = [0] * num_columns if constraints is None else constraints
             signs = [-1 if falls else 0] * threshold_columns
-            new[constraint] = _with_threshold(own, signs, column_names)
+            new[constraint] = _with_threshold(constraints, signs, column_names)
     return changed.set_params(**new)
 
 
-def _with_threshold(own: Any, signs: list[int], column_names: list[Any] | None) -> Any:
+def _with_threshold(constraints: Any, signs: list[int], column_names: list[Any] | None) -> Any:
     """The user's constraints on columns of their own, and the threshold's behind them."""
-    if isinstance(own, str):
-        own = [int(part) for part in own.strip("()[] ").split(",") if part.strip()]
-    if isinstance(own, dict):
+    if isinstance(constraints, str):
+        constraints = [int(part) for part in constraints.strip("()[] ").split(",") if part.strip()]
+    if isinstance(constraints, dict):
         if column_names is None:
             raise ValueError(
-                f"constraints by name need columns with names; got {own!r} for an array: pass a "
-                f"DataFrame, or a list with a sign for each column"
+                f"constraints by name need columns with names; got {constraints!r} for an array: "
+                f"pass a DataFrame, or a list with a sign for each column"
             )
-        return {**own, **dict(zip(column_names[-len(signs) :], signs, strict=True))}
-    return [*own, *signs]
+        return {**constraints, **dict(zip(column_names[-len(signs) :], signs, strict=True))}
+    return [*constraints, *signs]

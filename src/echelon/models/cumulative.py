@@ -158,8 +158,8 @@ def fit_cumulative(
     beta, cuts = problem.start()
     if problem.width > _WIDE:
         beta, cuts = problem.approach(beta, cuts)
-    found = problem.maximise(beta, cuts)
-    return _in_raw_units(problem, found)
+    maximum = problem.maximise(beta, cuts)
+    return _in_raw_units(problem, maximum)
 
 
 def choose_ridge(
@@ -228,10 +228,10 @@ def choose_ridge(
         total = 0.0
         for index, (problem, out) in enumerate(problems):
             penalised = problem.with_ridge(float(grid[place]))
-            found = penalised.maximise(*states[index])
-            states[index] = found.beta, found.cuts
-            eta = penalised.standardised(x[out]) @ found.beta
-            logs = curve_of_scores(penalised.link, eta, found.cuts)
+            maximum = penalised.maximise(*states[index])
+            states[index] = maximum.beta, maximum.cuts
+            eta = penalised.standardised(x[out]) @ maximum.beta
+            logs = curve_of_scores(penalised.link, eta, maximum.cuts)
             total += float(given[out] @ _loss(logs, y[out], score))
         scores[place] = total / given.sum()
         if scores[place] <= scores[best]:
@@ -333,12 +333,12 @@ def _loss(logs: Array, ranks: NDArray[np.int64], score: str) -> Array:
     return squared
 
 
-def _in_raw_units(problem: Likelihood, found: Maximum) -> CumulativeFit:
+def _in_raw_units(problem: Likelihood, maximum: Maximum) -> CumulativeFit:
     """What was found, in the units of the features."""
     p, d, cut_places = problem.width, len(problem.kept), problem.num_classes - 1
     coefficients = np.zeros(d)
-    coefficients[problem.kept] = found.beta / problem.scale[problem.kept]
-    _, _, logs = row_intervals(problem.link, problem.x @ found.beta, problem.ranks, found.cuts)
+    coefficients[problem.kept] = maximum.beta / problem.scale[problem.kept]
+    _, _, logs = row_intervals(problem.link, problem.x @ maximum.beta, problem.ranks, maximum.cuts)
     mass = np.bincount(problem.ranks, problem.of_data, problem.num_classes)
     present = mass[mass > 0]
     null = float(present @ np.log(present / present.sum()))
@@ -348,20 +348,20 @@ def _in_raw_units(problem: Likelihood, found: Maximum) -> CumulativeFit:
     jacobian[p:, :p] = problem.centre[problem.kept] / problem.scale[problem.kept]
     places = np.append(np.flatnonzero(problem.kept), d + np.arange(cut_places))
     covariance = np.full((d + cut_places, d + cut_places), np.nan)
-    inverse = solve(found.information, np.eye(p + cut_places))
+    inverse = solve(maximum.information, np.eye(p + cut_places))
     covariance[np.ix_(places, places)] = jacobian @ inverse @ jacobian.T
     return CumulativeFit(
         link=problem.link.name,
         coefficients=coefficients,
         centre=problem.centre,
-        centred_cutpoints=found.cuts,
+        centred_cutpoints=maximum.cuts,
         log_likelihood=float(problem.of_data @ logs),
         null_log_likelihood=null,
         covariance=covariance,
-        iterations=found.iterations,
-        converged=found.converged,
+        iterations=maximum.iterations,
+        converged=maximum.converged,
         aliased=tuple(np.flatnonzero(~problem.kept).tolist()),
-        separated=problem.ridge == 0 and problem.is_flat(found),
+        separated=problem.ridge == 0 and problem.is_flat(maximum),
         ridge=problem.ridge,
         smoothing=problem.smoothing,
         num_rows=int((problem.of_data > 0).sum()),

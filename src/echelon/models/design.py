@@ -76,7 +76,7 @@ class Design(nn.Module):
         }
         self.register_buffer("centre", torch.zeros(len(self.names), dtype=torch.float64))
         self.register_buffer("reach", torch.full((len(self.names),), torch.inf).double())
-        atoms = list(dict.fromkeys(atom for one in self.features for atom in one.atoms))
+        atoms = list(dict.fromkeys(atom for feature in self.features for atom in feature.atoms))
         kinds: dict[str, list[Any]] = {kind: [] for kind in (*ATOMS, "gap")}
         for atom in atoms:
             kinds["gap" if atom.kind == "missing" and atom.column in codes else atom.kind] += [atom]
@@ -99,13 +99,13 @@ class Design(nn.Module):
         order = [a for kind in ("number", "missing", "category", "gap") for a in kinds[kind]]
         order += kinds["expression"]
         index = {atom: i for i, atom in enumerate(order)}
-        most = max(1, *(len(one.atoms) for one in self.features))
+        most = max(1, *(len(feature.atoms) for feature in self.features))
         if most > _MOST_ORDER or len(self.features) > _MOST_FEATURES:
             raise ValueError("a design has too many features, or products of too many columns")
         # The last of the base columns is 1, which stands for "nothing more".
         self.products = [
-            [*(index[a] for a in one.atoms), *[len(order)] * (most - len(one.atoms))]
-            for one in self.features
+            [*(index[a] for a in feature.atoms), *[len(order)] * (most - len(feature.atoms))]
+            for feature in self.features
         ]
 
     @property
@@ -116,10 +116,10 @@ class Design(nn.Module):
     @property
     def terms(self) -> dict[str, list[int]]:
         """The places of the features of each term."""
-        found: dict[str, list[int]] = {}
+        places: dict[str, list[int]] = {}
         for place, feature in enumerate(self.features):
-            found.setdefault(feature.term, []).append(place)
-        return found
+            places.setdefault(feature.term, []).append(place)
+        return places
 
     def feature_names(self, schema: TableSchema | None = None) -> list[str]:
         """What each feature is, (d,)."""
@@ -150,20 +150,20 @@ class Design(nn.Module):
             base.append((codes[:, self.of_codes] == self.get_buffer("known")).double())
         if self.expressions:
             values = {name: filled[:, i] for i, name in enumerate(self.names)}
-            base += [one.of(values).unsqueeze(1) for one in self.expressions]
+            base += [expression.of(values).unsqueeze(1) for expression in self.expressions]
         base.append(raw.new_ones(raw.shape[0], 1))
         columns = torch.cat(base, 1)
-        found = columns[:, [places[0] for places in self.products]]
+        features = columns[:, [places[0] for places in self.products]]
         for i in range(1, len(self.products[0])):
-            found = found * columns[:, [places[i] for places in self.products]]
-        return found
+            features = features * columns[:, [places[i] for places in self.products]]
+        return features
 
     @torch.no_grad()
     def matrix(self, table: RawTable) -> Matrix:
         """The features of rows, (n, d)."""
         features = self(torch.from_numpy(table.numbers).double(), torch.from_numpy(table.codes))
-        found: Matrix = features.numpy()
-        return found
+        matrix: Matrix = features.numpy()
+        return matrix
 
     def document(self) -> dict[str, Any]:
         """What :func:`read_design` takes, beside the tensors."""
@@ -273,19 +273,19 @@ class _Maker:
 
     def of_column(self, name: str) -> list[Feature]:
         """The features of a column that is a term of its own."""
-        found = []
+        features = []
         if self.kinds[name] == "category":
             skipped = None if self.all_categories else self.reference(name)
-            found = [
+            features = [
                 Feature(f"{name} = {level}", name, (Atom("category", name, level),))
                 for level in self.levels[name]
                 if level != skipped
             ]
         elif name in self.varying:
-            found = [Feature(name, name, (Atom("number", name),))]
+            features = [Feature(name, name, (Atom("number", name),))]
         if name in self.with_gaps:
-            found.append(Feature(f"{name} is missing", name, (Atom("missing", name),)))
-        return found
+            features.append(Feature(f"{name} is missing", name, (Atom("missing", name),)))
+        return features
 
     def reference(self, name: str, asked: str | None = None) -> str | None:
         """The category that the others of a column are compared with."""
@@ -310,18 +310,18 @@ class _Maker:
         terms: set[frozenset[str]] = {
             frozenset(factor.text for factor in term) for term in formula.terms
         } | {frozenset()}
-        found: list[Feature] = []
+        features: list[Feature] = []
         for term in formula.terms:
             whole = frozenset(factor.text for factor in term)
             options = [self._options(factor, whole - {factor.text} in terms) for factor in term]
             for chosen in product(*options):
                 names, atoms = zip(*chosen, strict=True)
                 label = ":".join(factor.text for factor in term)
-                found.append(Feature(" x ".join(names), label, atoms))
+                features.append(Feature(" x ".join(names), label, atoms))
         for name in formula.columns:
             if name in self.with_gaps:
-                found.append(Feature(f"{name} is missing", name, (Atom("missing", name),)))
-        return found
+                features.append(Feature(f"{name} is missing", name, (Atom("missing", name),)))
+        return features
 
     def _options(self, factor: Factor, is_reduced: bool) -> list[tuple[str, Atom]]:
         name = factor.column
@@ -349,7 +349,7 @@ def read_design(
     for name, term, atoms in document["features"]:
         read = []
         for kind, column, value in atoms:
-            if not all(isinstance(one, str) for one in (name, term, kind, column, value)):
+            if not all(isinstance(text, str) for text in (name, term, kind, column, value)):
                 raise ValueError("its features must be described by texts")
             sound = {
                 "number": column in numeric,

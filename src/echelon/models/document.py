@@ -69,7 +69,7 @@ def write_model(model: Any, path: str | Path) -> None:
         "class_kind": model.labels_.classes.dtype.kind,
         "schema": {
             "named": model.schema_.named,
-            "columns": [[c.name, c.kind, c.categories, c.writing] for c in model.schema_.columns],
+            "columns": [_described_column(column) for column in model.schema_.columns],
         },
         "rows": model.num_rows_,
         "scores": model.scores_,
@@ -145,8 +145,8 @@ def restore(model: Any, document: Mapping[str, Any], tensors: Mapping[str, Tenso
     model.skipped_, model.history_ = {}, []
     model.take_schema(_read_schema(typed(document["schema"], dict, "schema")))
     model.check_decision()
-    own = typed(document["model"], dict, "model")
-    model.rebuild_model(Described(own, groups[_MODEL]))
+    described = typed(document["model"], dict, "model")
+    model.rebuild_model(Described(described, groups[_MODEL]))
 
 
 def restore_member(model: Any, labels: Labels, schema: TableSchema, described: Described) -> None:
@@ -181,9 +181,15 @@ def _without_pairs(value: Any) -> Any:
 
 def typed(value: Any, kind: type, name: str) -> Any:
     """What a document says under a name, which must be of a type."""
-    if not isinstance(value, kind):
+    # A boolean is an integer to Python, and was never meant as one.
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise ValueError(f"its {name} must be of type {kind.__name__}; got {type(value).__name__}")
     return value
+
+
+def _described_column(column: Column) -> list[Any]:
+    described = [column.name, column.kind, column.categories, column.writing]
+    return [*described, column.missing_codes] if column.missing_codes else described
 
 
 def _read_schema(described: Mapping[str, Any]) -> TableSchema:
@@ -191,11 +197,15 @@ def _read_schema(described: Mapping[str, Any]) -> TableSchema:
         Column(
             typed(name, str, "name of a column"),
             _checked_kind(kind),
-            tuple(typed(one, str, "category") for one in typed(categories, list, "categories")),
-            _checked_writing(kind, *writing),
+            tuple(
+                typed(category, str, "category")
+                for category in typed(categories, list, "categories")
+            ),
+            _checked_writing(kind, *more[:1]),
+            _checked_codes(*more[1:]),
         )
-        # files of earlier versions do not say how cells are written
-        for name, kind, categories, *writing in typed(described["columns"], list, "columns")
+        # files of earlier versions say neither how cells are written nor what stands for no answer
+        for name, kind, categories, *more in typed(described["columns"], list, "columns")
     )
     if not columns or len({column.name for column in columns}) != len(columns):
         raise ValueError("its columns must have names of their own")
@@ -208,7 +218,7 @@ def _read_schema(described: Mapping[str, Any]) -> TableSchema:
 def _read_labels(classes: Any, kind: Any) -> Labels:
     plain, dtype = _CLASS_KINDS[typed(kind, str, "kind of classes")]
     typed(classes, list, "classes")
-    if not all(type(one) in plain for one in classes):
+    if not all(type(label) in plain for label in classes):
         raise ValueError(f"its classes must all be of the kind {kind!r}")
     if not 2 <= len(set(classes)) == len(classes) <= _MAX_CLASSES:
         raise ValueError(f"it must have 2 to {_MAX_CLASSES:,} classes, each of them once")
@@ -218,10 +228,10 @@ def _read_labels(classes: Any, kind: Any) -> Labels:
 def _read_cutpoints(cutpoints: Any, num_classes: int) -> NDArray[np.float64] | None:
     if cutpoints is None:
         return None
-    found = np.array(typed(cutpoints, list, "cutpoints"), dtype=np.float64)
-    if found.shape != (num_classes - 1,) or not np.isfinite(found).all():
+    values = np.array(typed(cutpoints, list, "cutpoints"), dtype=np.float64)
+    if values.shape != (num_classes - 1,) or not np.isfinite(values).all():
         raise ValueError(f"it must have {num_classes - 1} cut-points for {num_classes} classes")
-    return found
+    return values
 
 
 def _read_summary(summary: Any) -> dict[str, dict[str, float]] | None:
@@ -258,6 +268,12 @@ def _checked_writing(kind: str, writing: Any = "") -> str:
     return str(writing)
 
 
+def _checked_codes(codes: Any = None) -> tuple[str, ...]:
+    if codes is None:
+        return ()
+    return tuple(typed(code, str, "code") for code in typed(codes, list, "codes for no answer"))
+
+
 def _checked_conformal(arrays: dict[str, Any], num_classes: int) -> ConformalRows:
     rows = ConformalRows(**arrays)
     if len({values.shape for values in rows}) != 1 or rows.scores.ndim != 1 or not len(rows.ranks):
@@ -275,19 +291,19 @@ def _checked_conformal(arrays: dict[str, Any], num_classes: int) -> ConformalRow
 def _checked_calibration(fields: Mapping[str, Tensor], num_classes: int) -> CalibrationMap:
     if set(fields) != set(CalibrationMap._fields):
         raise ValueError("its calibration lacks a field or has one too many")
-    found = CalibrationMap(**fields)
-    steps = found.rise.shape[1] if found.rise.dim() == 2 else 0
+    calibration = CalibrationMap(**fields)
+    steps = calibration.rise.shape[1] if calibration.rise.dim() == 2 else 0
     tasks = num_classes - 1
     shapes = [(), (tasks,), (tasks, steps), (tasks, steps), (tasks, steps), ()]
-    if [tuple(values.shape) for values in found] != shapes:
+    if [tuple(values.shape) for values in calibration] != shapes:
         raise ValueError("the fields of its calibration are not of the shapes that belong together")
     if not all(
-        values.is_floating_point() and bool(torch.isfinite(values).all()) for values in found
+        values.is_floating_point() and bool(torch.isfinite(values).all()) for values in calibration
     ):
         raise ValueError("its calibration holds what is no number")
-    if not (found.temperature > 0 and 0 <= found.smoothing <= 1):
+    if not (calibration.temperature > 0 and 0 <= calibration.smoothing <= 1):
         raise ValueError("its calibration has no temperature above 0")
-    top = found.base + found.rise.sum(1)
-    if (found.base < 0).any() or (found.rise < 0).any() or (top > 1 + _ROUNDING).any():
+    top = calibration.base + calibration.rise.sum(1)
+    if (calibration.base < 0).any() or (calibration.rise < 0).any() or (top > 1 + _ROUNDING).any():
         raise ValueError("its calibration maps to what is no probability")
-    return CalibrationMap(*(values.double() for values in found))
+    return CalibrationMap(*(values.double() for values in calibration))

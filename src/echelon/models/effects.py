@@ -81,9 +81,9 @@ def average_effects(
     known = estimates.known[estimates.places[0]]
     atoms = {
         atom
-        for one, is_known in zip(design.features, known, strict=True)
+        for feature, is_known in zip(design.features, known, strict=True)
         if is_known
-        for atom in one.atoms
+        for atom in feature.atoms
     }
     used = {atom.column for atom in atoms if atom.kind in ("number", "category")}
     for atom in atoms:

@@ -80,8 +80,8 @@ class Estimates:
 
     def ends(self, x: Array) -> Array:
         """c_k - x.b_k of each row, (n, K-1)."""
-        found: Array = self.centred_cuts - (x - self.centre) @ self.theta[self.places].T
-        return found
+        ends: Array = self.centred_cuts - (x - self.centre) @ self.theta[self.places].T
+        return ends
 
     def probabilities(self, x: Array) -> Array:
         """P(y = k) of each row, (n, K)."""
@@ -145,10 +145,10 @@ class Estimates:
         known = self.known
         bread = self.covariances["observed"][np.ix_(known, known)]
         half = summed[:, known] @ bread
-        found = np.full((len(known), len(known)), np.nan)
+        covariance = np.full((len(known), len(known)), np.nan)
         if count > 1:
-            found[np.ix_(known, known)] = half.T @ half * count / (count - 1)
-        return found
+            covariance[np.ix_(known, known)] = half.T @ half * count / (count - 1)
+        return covariance
 
 
 def _cdf(link: Link, ends: Array) -> Array:

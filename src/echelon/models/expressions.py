@@ -65,17 +65,17 @@ class Expression:
     def columns(self) -> frozenset[str]:
         """The columns that it needs."""
         tree, names = self._parsed()
-        found = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        return frozenset(names.get(name, name) for name in found - set(FUNCTIONS) - {"np"})
+        names_used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        return frozenset(names.get(name, name) for name in names_used - set(FUNCTIONS) - {"np"})
 
     def of(self, values: Mapping[str, Tensor]) -> Tensor:
         """Its value for each row, (n,), from the columns, (n,) each."""
         tree, names = self._parsed()
         given = {**values, **{short: values[name] for short, name in names.items()}}
-        found = _value(tree, given)
-        if not isinstance(found, Tensor):
+        value = _value(tree, given)
+        if not isinstance(value, Tensor):
             raise self._refused()
-        return found
+        return value
 
     def _parsed(self) -> tuple[ast.expr, dict[str, str]]:
         """Its tree, of allowed nodes alone, and the names that stood between backticks."""

@@ -45,15 +45,15 @@ def column_ranges(table: RawTable, schema: TableSchema) -> list[tuple[float, flo
     A column without two values has the one that it has, or 0; its reach is infinite.
     """
     encoder = TableEncoder.of(table, schema, scaling="standard")
-    found = []
+    ranges = []
     for place in range(table.numbers.shape[1]):
         present = table.numbers[~np.isnan(table.numbers[:, place]), place]
-        found.append((float(present[0]) if len(present) else 0.0, float("inf")))
+        ranges.append((float(present[0]) if len(present) else 0.0, float("inf")))
     for place, centre, reach in zip(
         encoder.kept.tolist(), encoder.centre.tolist(), encoder.reach.tolist(), strict=True
     ):
-        found[place] = centre, reach
-    return found
+        ranges[place] = centre, reach
+    return ranges
 
 
 def with_gaps(table: RawTable, schema: TableSchema) -> Matrix:

@@ -105,7 +105,7 @@ def read_formula(text: str, columns: Sequence[str] = ()) -> Formula:
         parsed = parsers.DefaultFormulaParser().get_terms(text, context=context)
         right = list(getattr(parsed, "rhs", parsed))
         targets = list(getattr(parsed, "lhs", ()))
-        found = [list(term.factors) for term in right]
+        products = [list(term.factors) for term in right]
     except Exception as error:
         reason = _COLOURS.sub("", str(error)).strip().partition("\n")[0]
         raise ValueError(
@@ -115,7 +115,7 @@ def read_formula(text: str, columns: Sequence[str] = ()) -> Formula:
     if len(targets) > 1:
         raise ValueError(f"a formula has one target before ~; {text!r} has {len(targets)}")
     terms = []
-    for factors in found:
+    for factors in products:
         named = [factor for factor in factors if factor.eval_method.name != "LITERAL"]
         if len(named) < len(factors) and [str(factor.expr) for factor in factors] != ["1"]:
             raise ValueError(

@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from echelon.data.calendar import calendar_parts
-from echelon.data.columns import MEASURED
+from echelon.data.columns import MEASURED, Column
 from echelon.data.kinds.base import TABLE, Encoding
+from echelon.data.kinds.numbers import NUMBERS
+from echelon.data.missing_codes import code_numbers
 from echelon.data.schema import TableSchema
 
 ML = "ai.onnx.ml"
@@ -47,8 +49,8 @@ class _SideBySide(nn.Module):
     def forward(self, arguments: dict[str, Any]) -> tuple[Tensor, ...]:
         results: list[Tensor] = []
         for module, argument in zip(self.each, arguments.values(), strict=True):
-            found = module(argument)
-            results += found if isinstance(found, tuple) else (found,)
+            result = module(argument)
+            results += result if isinstance(result, tuple) else (result,)
         return tuple(results)
 
 
@@ -173,11 +175,20 @@ class Graph:
     @cached_property
     def numbers(self) -> str:
         """Numbers and days, (rows, p), in float64, in the order of `schema.numeric`."""
-        names = [column.name for column in self.schema.measured]
+        inputs = {column.name: self._without_codes(column) for column in self.schema.measured}
+        names = [*inputs.values()]
         for date in self.schema.calendar:
-            days = _Expression(self, date.name)
+            days = _Expression(self, inputs[date.name])
             names += [part.name for part in calendar_parts(days, _Expression.floor)]
         return self._stacked(names, np.float64, lambda: self.codes)
+
+    def _without_codes(self, column: Column) -> str:
+        """A column of numbers, (rows,), NaN where it holds a code for no answer."""
+        name = column.name
+        for number in code_numbers(column.missing_codes) if column.kind == NUMBERS.name else ():
+            holds = self.node("Equal", name, self.constant(np.float64(number)))
+            name = self.node("Where", holds, self.constant(np.float64(np.nan)), name)
+        return name
 
     @cached_property
     def codes(self) -> str:
@@ -317,15 +328,15 @@ class Graph:
                 dynamic_shapes={"arguments": shapes},
             )
         assert program is not None
-        own = program.model_proto
-        _rename(own.graph, prefix)
+        translated = program.model_proto
+        _rename(translated.graph, prefix)
         links = [*zip(inputs, taken, strict=True)]
         self.nodes += [helper.make_node("Identity", [a], [prefix + b]) for a, b in links]
-        self.nodes += own.graph.node
+        self.nodes += translated.graph.node
         links = [*zip(given, results, strict=True)]
         self.nodes += [helper.make_node("Identity", [prefix + a], [b]) for a, b in links]
-        self.constants += own.graph.initializer
-        self.functions += own.functions
+        self.constants += translated.graph.initializer
+        self.functions += translated.functions
 
     # ---- the end -----------------------------------------------------------------------------
 

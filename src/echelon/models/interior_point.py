@@ -52,8 +52,8 @@ class Demands:
 
     def cutpoints(self, point: Array) -> Array:
         """b, (K-1,)."""
-        found: Array = self.to_cutpoints @ point[self.features.shape[1] :]
-        return found
+        cutpoints: Array = self.to_cutpoints @ point[self.features.shape[1] :]
+        return cutpoints
 
     def margins(self, point: Array) -> Array:
         """s (x.w - b_k), (n, K-1)."""

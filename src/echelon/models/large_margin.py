@@ -123,18 +123,18 @@ def fit_margin(
         nothing, everything = np.zeros(x.shape[1]), _outside(present[0], num_classes)
         return MarginFit(nothing, everything, duals, 0.0, 0.0, 0)
     # Classes without rows would leave their cutpoints undecided.
-    own = np.searchsorted(present, y)
-    demands = _demands(x, own, len(present), FORMS[form], C * given)
-    found = minimise(demands, tolerance)
-    coefficients = found.point[: x.shape[1]]
-    cutpoints = np.maximum.accumulate(demands.cutpoints(found.point))  # but for rounding
+    places = np.searchsorted(present, y)
+    demands = _demands(x, places, len(present), FORMS[form], C * given)
+    optimum = minimise(demands, tolerance)
+    coefficients = optimum.point[: x.shape[1]]
+    cutpoints = np.maximum.accumulate(demands.cutpoints(optimum.point))  # but for rounding
     scores = x @ coefficients
     lowest = min(cutpoints[0], scores.min() - 1)
     highest = max(cutpoints[-1], scores.max() + 1)
     below = np.searchsorted(present, np.arange(num_classes - 1), side="right")
     every = np.concatenate([[lowest], cutpoints, [highest]])[below]
-    duals[there] = found.duals
-    return MarginFit(coefficients, every, duals, found.objective, found.gap, found.steps)
+    duals[there] = optimum.duals
+    return MarginFit(coefficients, every, duals, optimum.objective, optimum.gap, optimum.steps)
 
 
 def _outside(rank: int, num_classes: int) -> Array:

@@ -455,16 +455,16 @@ class CumulativeLinkModel(CurveClassifier):
         frame = values if isinstance(values, pd.DataFrame) else _combinations(values)
         x = self.design_.matrix(self._table_at(frame))
         _require_finite(x, self.design_)
-        found, deviations = probabilities_with_errors(statistics.estimates, x, covariance)
+        probabilities, deviations = probabilities_with_errors(statistics.estimates, x, covariance)
         if statistics.separated:
-            deviations = np.full_like(found, np.nan)
-        lower, upper = probability_intervals(found, deviations, level)
-        count, num_classes = found.shape
+            deviations = np.full_like(probabilities, np.nan)
+        lower, upper = probability_intervals(probabilities, deviations, level)
+        count, num_classes = probabilities.shape
         given = frame.loc[frame.index.repeat(num_classes)].reset_index(drop=True)
         found_frame: pd.DataFrame = given.assign(
             **{
                 "class": np.tile(self.classes_, count),
-                "probability": found.reshape(-1),
+                "probability": probabilities.reshape(-1),
                 "error": deviations.reshape(-1),
                 "lower": lower.reshape(-1),
                 "upper": upper.reshape(-1),
@@ -508,15 +508,17 @@ class CumulativeLinkModel(CurveClassifier):
         """
         check_is_fitted(self, "labels_")
         scaled = self.fitted_.coefficients * self.spreads_
-        found = dict(zip(self.design_.feature_names(), scaled.tolist(), strict=True))
-        return found | {f"{name} = {one}": 0.0 for name, one in self.design_.references.items()}
+        coefficients = dict(zip(self.design_.feature_names(), scaled.tolist(), strict=True))
+        return coefficients | {
+            f"{name} = {category}": 0.0 for name, category in self.design_.references.items()
+        }
 
     def outcome(self) -> dict[str, Any]:
         """The coefficients, and the statistics where there are such."""
-        found: dict[str, Any] = {"coefficients": self.coefficients()}
+        outcome: dict[str, Any] = {"coefficients": self.coefficients()}
         if self.statistics_ is not None:
-            found["statistics"] = self.summary().document()
-        return found
+            outcome["statistics"] = self.summary().document()
+        return outcome
 
     # ---- files -------------------------------------------------------------------------------
 
@@ -583,7 +585,7 @@ def _require_finite(x: Matrix, design: Design) -> None:
 
 def _free_features(design: Design, names: Sequence[str]) -> list[int]:
     """The features of some columns or terms."""
-    found = set()
+    free = set()
     for name in names:
         places = [
             place
@@ -595,8 +597,8 @@ def _free_features(design: Design, names: Sequence[str]) -> list[int]:
                 f"nonproportional names {name!r}, which is no term of the model; they are: "
                 f"{', '.join(design.terms)}"
             )
-        found |= set(places)
-    return sorted(found)
+        free |= set(places)
+    return sorted(free)
 
 
 def _spreads(design: Design, x: Matrix) -> Matrix:
@@ -606,8 +608,8 @@ def _spreads(design: Design, x: Matrix) -> Matrix:
         for feature in design.features
     ]
     largest = np.abs(x).max(axis=0, initial=1.0)
-    found: Matrix = np.where(are_numbers, np.std(x / largest, axis=0) * largest, 1.0)
-    return found
+    spreads: Matrix = np.where(are_numbers, np.std(x / largest, axis=0) * largest, 1.0)
+    return spreads
 
 
 def _combinations(values: Mapping[str, Any]) -> pd.DataFrame:
@@ -624,5 +626,5 @@ def _combinations(values: Mapping[str, Any]) -> pd.DataFrame:
         )
     combined = zip(*product(*lists.values()), strict=True)
     named = zip(lists, combined, strict=True)
-    found: pd.DataFrame = pd.DataFrame({name: list(each) for name, each in named})
-    return found
+    frame: pd.DataFrame = pd.DataFrame({name: list(each) for name, each in named})
+    return frame

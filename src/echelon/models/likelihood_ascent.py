@@ -269,9 +269,9 @@ class Likelihood:
             if k > 0:
                 information[:p, p + k - 1] += lower[start:end] @ self.x[start:end]
         information[p:, :p] = information[:p, p:].T
-        own = self._by_rank(terms.upper_upper)[:-1] + self._by_rank(terms.lower_lower)[1:]
+        diagonal = self._by_rank(terms.upper_upper)[:-1] + self._by_rank(terms.lower_lower)[1:]
         between = self._by_rank(terms.upper_lower)[1:-1]
-        information[p + cut, p + cut] = -own
+        information[p + cut, p + cut] = -diagonal
         information[p + cut[:-1], p + cut[1:]] = -between
         information[p + cut[1:], p + cut[:-1]] = -between
         return information
@@ -297,14 +297,14 @@ class Likelihood:
             return -value * scale, -packed_gradient * scale
 
         with np.errstate(over="ignore"):
-            found = optimize.minimize(
+            minimum = optimize.minimize(
                 loss,
                 np.concatenate([beta, cuts[:1], np.log(np.diff(cuts))]),
                 jac=True,
                 method="L-BFGS-B",
                 options={"maxiter": 200, "maxcor": 30, "ftol": 1e-10, "gtol": 1e-6},
             )
-        coefficients, cutpoints, _ = unpacked(found.x)
+        coefficients, cutpoints, _ = unpacked(minimum.x)
         if self.value(coefficients, cutpoints) > self.value(beta, cuts):
             return coefficients, cutpoints
         return beta, cuts
@@ -337,7 +337,7 @@ class Likelihood:
                 return Maximum(beta, cuts, information, iteration, True)
         return Maximum(beta, cuts, information, _MAX_STEPS, False)
 
-    def is_flat(self, found: Maximum) -> bool:
+    def is_flat(self, maximum: Maximum) -> bool:
         """Whether the likelihood hardly bends along some direction of the coefficients.
 
         Its curvature there, over the spread of the features along that direction, is compared
@@ -348,8 +348,8 @@ class Likelihood:
         p = self.width
         if p == 0:
             return False
-        own, mixed = found.information[:p, :p], found.information[:p, p:]
-        schur = own - mixed @ solve(found.information[p:, p:], mixed.T)
+        slopes, mixed = maximum.information[:p, :p], maximum.information[:p, p:]
+        schur = slopes - mixed @ solve(maximum.information[p:, p:], mixed.T)
         spread = (self.x * self.weight[:, None]).T @ self.x
         spread[range(p), range(p)] *= 1 + 1e-12
         curvature = float(linalg.eigh(schur, spread, eigvals_only=True)[0])
@@ -399,14 +399,14 @@ def _independent_columns(x: Array) -> NDArray[np.bool_]:
     r = linalg.qr(x, mode="r", check_finite=False)[0][: x.shape[1]]
     basis = np.zeros((len(r), min(r.shape)))
     for column in range(r.shape[1]):
-        found = int(kept.sum())
-        if found == basis.shape[1]:
+        count = int(kept.sum())
+        if count == basis.shape[1]:
             break
         rest = r[:, column].copy()
         length = np.linalg.norm(rest)
         for _ in range(2):  # the second time takes away what rounding left
-            rest -= basis[:, :found] @ (basis[:, :found].T @ rest)
+            rest -= basis[:, :count] @ (basis[:, :count].T @ rest)
         if np.linalg.norm(rest) > _ALIASED * length:
-            basis[:, found] = rest / np.linalg.norm(rest)
+            basis[:, count] = rest / np.linalg.norm(rest)
             kept[column] = True
     return kept

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from echelon.models.arguments import is_whole
 from echelon.models.document import typed
 from echelon.models.features import Matrix
 from echelon.models.kernels import (
@@ -139,7 +140,7 @@ class OrdinalSVM(ScoredClassifier):
         if self.kernel not in KERNELS:
             known = ", ".join(map(repr, KERNELS))
             raise ValueError(f"kernel must be one of {known}; got {self.kernel!r}")
-        if type(self.degree) is not int or not 1 <= self.degree <= _HIGHEST_DEGREE:
+        if not is_whole(self.degree) or self.degree > _HIGHEST_DEGREE:
             raise ValueError(
                 f"degree must be a whole number from 1 to {_HIGHEST_DEGREE}; got {self.degree!r}"
             )
@@ -150,7 +151,7 @@ class OrdinalSVM(ScoredClassifier):
         number = self.landmarks
         if number is None:
             number = num_rows if num_rows <= _EXACT_ROWS else _LANDMARKS
-        elif type(number) is not int or number < 1:
+        elif not is_whole(number):
             raise ValueError(f"landmarks must be a whole number of at least 1; got {number!r}")
         if number >= num_rows:
             return np.arange(num_rows)

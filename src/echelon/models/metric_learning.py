@@ -72,11 +72,11 @@ def learn_by_gradient(
         if time_limit is not None and time.monotonic() - begun > time_limit:
             break
         moved = _positive(metric - step * gradient)
-        found, gradient_there = _triplet_loss(moved, differences, triplets)
-        fell = found < measure
-        small = abs(measure - found) < _TOLERANCE
+        loss, gradient_there = _triplet_loss(moved, differences, triplets)
+        fell = loss < measure
+        small = abs(measure - loss) < _TOLERANCE
         step *= _FASTER if fell else _SLOWER
-        metric, measure, gradient = moved, found, gradient_there
+        metric, measure, gradient = moved, loss, gradient_there
         if measure < best[1]:
             best = metric, measure
         if small and taken >= _LEAST_STEPS:
@@ -165,10 +165,10 @@ def learn_by_chains(
             raise _OutOfTimeError
         evaluations += 1
         matrix = entries.reshape(d, d)
-        found = chain_objective(x @ matrix.T, ranks, neighborhood=_NEIGHBORHOOD, length=_CHAIN)
-        if found > best[0]:
-            best = found, matrix.copy()
-        return -found
+        objective = chain_objective(x @ matrix.T, ranks, neighborhood=_NEIGHBORHOOD, length=_CHAIN)
+        if objective > best[0]:
+            best = objective, matrix.copy()
+        return -objective
 
     start = -chains(np.eye(d).ravel())
     population = np.random.default_rng(seed).random((_POPULATION, d * d))

@@ -13,6 +13,7 @@ from echelon.curve import RankCurve
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows
 from echelon.data.schema import RawTable
+from echelon.models.arguments import is_whole
 from echelon.models.base import CurveClassifier
 from echelon.models.document import Described, typed
 from echelon.models.features import (
@@ -169,10 +170,10 @@ class MetricNeighbors(CurveClassifier):
                     f"{name} must be one of {', '.join(map(repr, known))}; got {value!r}"
                 )
         number = self.n_neighbors
-        if number is not None and (type(number) is not int or number < 1):
+        if number is not None and not is_whole(number):
             raise ValueError(f"n_neighbors must be a whole number of at least 1; got {number!r}")
         anchors = self.anchors
-        if anchors is not None and (type(anchors) is not int or anchors < 2):
+        if anchors is not None and not is_whole(anchors, 2):
             raise ValueError(f"anchors must be a whole number of at least 2; got {anchors!r}")
 
     def _learn(self, seed: int) -> LearntMap:
@@ -191,8 +192,8 @@ class MetricNeighbors(CurveClassifier):
         """The number of neighbours whose curves of rows that are not their own are best."""
         if self.n_neighbors is not None:
             return min(self.n_neighbors, len(self._rank_of))
-        own = validation is None
-        most = len(self._rank_of) - own
+        leaves_one_out = validation is None
+        most = len(self._rank_of) - leaves_one_out
         numbers = [number for number in _NUMBERS if number <= most] or [max(most, 1)]
         weight: Matrix | None
         if validation is None:
@@ -206,8 +207,8 @@ class MetricNeighbors(CurveClassifier):
         if len(numbers) == 1 or len(ranks) == 0:
             return numbers[0]
         # A row is its own nearest neighbour, at a distance of 0: leave one out.
-        near, distances = self._nearest(mapped, numbers[-1] + own)
-        if own:
+        near, distances = self._nearest(mapped, numbers[-1] + leaves_one_out)
+        if leaves_one_out:
             near, distances = _without_self(near, distances, judged)
         above = ranks[:, None] > np.arange(self._num_classes - 1)
         scores = []
@@ -225,9 +226,9 @@ class MetricNeighbors(CurveClassifier):
         step = max(1, _CHUNK // len(self._rank_of))
         places, distances = [np.zeros((0, number), np.int64)], [np.zeros((0, number))]
         for start in range(0, len(mapped), step):
-            found = cdist(mapped[start : start + step], self._mapped)
-            near = np.argpartition(found, number - 1, axis=1)[:, :number]
-            away = np.take_along_axis(found, near, 1)
+            lengths = cdist(mapped[start : start + step], self._mapped)
+            near = np.argpartition(lengths, number - 1, axis=1)[:, :number]
+            away = np.take_along_axis(lengths, near, 1)
             order = np.lexsort((near, away), axis=1)
             places.append(np.take_along_axis(near, order, 1))
             distances.append(np.take_along_axis(away, order, 1))
@@ -302,8 +303,10 @@ class MetricNeighbors(CurveClassifier):
     def rebuild_model(self, described: Described) -> None:
         """The model that a file describes, which is not trusted."""
         document, tensors = described
-        own = {k.removeprefix(_ENCODER): v for k, v in tensors.items() if k.startswith(_ENCODER)}
-        encoder = rebuild_encoder(own, self.schema_)
+        of_encoder = {
+            k.removeprefix(_ENCODER): v for k, v in tensors.items() if k.startswith(_ENCODER)
+        }
+        encoder = rebuild_encoder(of_encoder, self.schema_)
         rest = {name: v.numpy() for name, v in tensors.items() if not name.startswith(_ENCODER)}
         if set(rest) != {"features", "ranks", "places", "votes", "map"}:
             raise ValueError("it lacks a tensor of neighbours or has one too many")
@@ -338,10 +341,10 @@ class MetricNeighbors(CurveClassifier):
 
 
 def _without_self(
-    near: NDArray[np.int64], distances: Matrix, own: NDArray[np.int64]
+    near: NDArray[np.int64], distances: Matrix, places: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], Matrix]:
     """Neighbours (n, k+1) but for the row itself, or the last where twins crowd it out."""
-    is_self = near == own[:, None]
+    is_self = near == places[:, None]
     is_self[~is_self.any(1), -1] = True
     shape = len(near), near.shape[1] - 1
     return near[~is_self].reshape(shape), distances[~is_self].reshape(shape)

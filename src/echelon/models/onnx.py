@@ -94,18 +94,18 @@ def _compare(session: Any, model: Any) -> None:
         else:
             columns[column.name] = frame[column.name].fillna("").to_numpy(dtype=object)
     wanted = {value.name for value in session.get_inputs()}
-    found = session.run(
+    outputs = session.run(
         ["probabilities", "exceedance"], {k: v for k, v in columns.items() if k in wanted}
     )
     rows = frame if model.schema_.named else frame.to_numpy(dtype=object)
     allowed = _allowed_difference(model.calibration_)
-    for name, one, other in (
-        ("probabilities", found[0], model.predict_proba(rows)),
-        ("exceedance", found[1], model.predict_exceedance(rows)),
+    for name, output, other in (
+        ("probabilities", outputs[0], model.predict_proba(rows)),
+        ("exceedance", outputs[1], model.predict_exceedance(rows)),
     ):
         # what the model cannot predict, such as the logarithm of -1, the graph cannot either
-        undefined = np.isnan(one) & np.isnan(other)
-        worst = float(np.where(undefined, 0.0, np.abs(one - other)).max())
+        undefined = np.isnan(output) & np.isnan(other)
+        worst = float(np.where(undefined, 0.0, np.abs(output - other)).max())
         if not worst <= allowed:
             raise ValueError(
                 f"the exported {name} differ from the model's by {worst:g}, more than "

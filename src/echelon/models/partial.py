@@ -95,20 +95,20 @@ class PartialFit:
     @property
     def cutpoints(self) -> Array:
         """The cut-points in the units of the features, (K-1,)."""
-        found: Array = self.centred_cutpoints + self.slopes @ self.centre
-        return found
+        cutpoints: Array = self.centred_cutpoints + self.slopes @ self.centre
+        return cutpoints
 
     @property
     def coefficients(self) -> Array:
         """The mean coefficient of each feature over the thresholds, (d,)."""
-        found: Array = self.slopes.mean(axis=0)
-        return found
+        coefficients: Array = self.slopes.mean(axis=0)
+        return coefficients
 
     def ends(self, features: ArrayLike) -> Array:
         """Where the ranks meet for each row, (n, K-1), as fitted: they may cross."""
         x = as_features(features, columns=len(self.centre))
-        found: Array = self.centred_cutpoints - (x - self.centre) @ self.slopes.T
-        return found
+        ends: Array = self.centred_cutpoints - (x - self.centre) @ self.slopes.T
+        return ends
 
     def log_probabilities(self, features: ArrayLike) -> Array:
         """log P(y = k), (n, K); thresholds that cross are put in order."""
@@ -159,16 +159,16 @@ def fit_partial(
     slopes[:, kept] = theta[likelihood.places] / scale
     all_places = slope_places(d, free, num_classes)
     size = int(all_places.max(initial=-1)) + 1 + num_cuts
-    own = len(theta)
-    jacobian = np.zeros((size, own))
+    length = len(theta)
+    jacobian = np.zeros((size, length))
     for k in range(num_cuts):
         jacobian[all_places[k, kept], likelihood.places[k]] = 1 / scale
         cut = size - num_cuts + k
-        jacobian[cut, own - num_cuts + k] = 1.0
+        jacobian[cut, length - num_cuts + k] = 1.0
         jacobian[cut, likelihood.places[k]] += centre / scale
     covariance = np.full((size, size), np.nan)
     known = np.abs(jacobian).any(axis=1)
-    inverse = solve(information, np.eye(own))
+    inverse = solve(information, np.eye(length))
     covariance[np.ix_(known, known)] = (jacobian @ inverse @ jacobian.T)[np.ix_(known, known)]
     value, terms = likelihood.value(theta), likelihood.ends(theta)
     mass = np.bincount(problem.ranks, problem.weight, num_classes)
@@ -176,7 +176,7 @@ def fit_partial(
         link=link,
         slopes=slopes,
         centre=problem.centre,
-        centred_cutpoints=theta[own - num_cuts :],
+        centred_cutpoints=theta[length - num_cuts :],
         free=tuple(int(place) for place in sorted(free)),
         covariance=covariance,
         log_likelihood=value,
@@ -200,7 +200,7 @@ class _PartialLikelihood:
         self.size = int(self.places.max(initial=-1)) + 1 + self.num_cuts
         self.cuts = np.arange(self.size - self.num_cuts, self.size)
         # what a threshold's own parameters are multiplied by: its cut-point, its free slopes
-        self.own = np.column_stack([np.ones(len(problem.x)), -problem.x[:, self.free]])
+        self.design = np.column_stack([np.ones(len(problem.x)), -problem.x[:, self.free]])
         self.x = problem.x[:, self.equal]
 
     def from_equal(self, beta: Array, cuts: Array) -> Array:
@@ -212,8 +212,8 @@ class _PartialLikelihood:
 
     def ends(self, theta: Array) -> Array:
         """Where the ranks meet for each row, (n, K-1)."""
-        found: Array = theta[self.cuts] - self.problem.x @ theta[self.places].T
-        return found
+        ends: Array = theta[self.cuts] - self.problem.x @ theta[self.places].T
+        return ends
 
     def _intervals(self, theta: Array) -> tuple[Array, Array, Array]:
         """The ends of each row's own interval, 0 for an infinite one, and its width."""
@@ -246,7 +246,7 @@ class _PartialLikelihood:
         information[np.ix_(shared, shared)] = -(self.x * weighted.shift_shift[:, None]).T @ self.x
         for rank in range(problem.num_classes):
             rows = slice(problem.starts[rank], problem.starts[rank + 1])
-            own, x = self.own[rows], self.x[rows]
+            design, x = self.design[rows], self.x[rows]
             above = None if rank == self.num_cuts else self._block(rank)
             below = None if rank == 0 else self._block(rank - 1)
             for block, slope, cross, bend in (
@@ -255,13 +255,13 @@ class _PartialLikelihood:
             ):
                 if block is None:
                     continue
-                gradient[block] += slope[rows] @ own
-                mixed = (x * cross[rows, None]).T @ own
+                gradient[block] += slope[rows] @ design
+                mixed = (x * cross[rows, None]).T @ design
                 information[np.ix_(shared, block)] += mixed
                 information[np.ix_(block, shared)] += mixed.T
-                information[np.ix_(block, block)] -= (own * bend[rows, None]).T @ own
+                information[np.ix_(block, block)] -= (design * bend[rows, None]).T @ design
             if above is not None and below is not None:
-                between = -(own * weighted.upper_lower[rows, None]).T @ own
+                between = -(design * weighted.upper_lower[rows, None]).T @ design
                 information[np.ix_(above, below)] += between
                 information[np.ix_(below, above)] += between.T
         return gradient, information

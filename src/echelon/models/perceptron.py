@@ -15,6 +15,7 @@ from echelon.data.columns import gathered_remarks
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows, class_weights, row_weights
 from echelon.evaluation.arguments import as_weight
+from echelon.models.arguments import is_whole
 from echelon.models.document import Described, typed
 from echelon.models.features import Matrix, encoded
 from echelon.models.kernels import LinearScore
@@ -138,7 +139,7 @@ class PRank(ScoredClassifier):
         seed: int,
     ) -> Scored:
         """Passes over the rows, from nothing."""
-        if type(self.passes) is not int or self.passes < 1:
+        if not is_whole(self.passes):
             raise ValueError(f"passes must be a whole number of at least 1; got {self.passes!r}")
         state = Perceptron.start(features.shape[1], num_classes)
         generator = np.random.default_rng(seed)
@@ -254,9 +255,9 @@ class PRank(ScoredClassifier):
         require_same_length(len(table), len(ranks), "y")
         if len(ranks) == 0:
             raise ValueError("there are no rows")
-        own = None if sample_weight is None else as_weight(sample_weight, length=len(ranks))
-        per_class = class_weights(self.class_weight, own, ranks, labels)
-        return Rows(schema, table, ranks, row_weights(own, per_class, ranks))
+        weight = None if sample_weight is None else as_weight(sample_weight, length=len(ranks))
+        per_class = class_weights(self.class_weight, weight, ranks, labels)
+        return Rows(schema, table, ranks, row_weights(weight, per_class, ranks))
 
     def outcome(self) -> dict[str, Any]:
         """The coefficients, and the rounds that made them."""
@@ -278,32 +279,32 @@ class PRank(ScoredClassifier):
         """The score, and the state from which :meth:`partial_fit` goes on."""
         document, tensors = super().describe_model()
         state = self.state_
-        own = {_PREFIX + name: torch.from_numpy(getattr(state, name)) for name in _STATE}
-        own[f"{_PREFIX}distances"] = torch.from_numpy(self._recent.distances)
-        own[f"{_PREFIX}ranks"] = torch.from_numpy(self._recent.ranks)
+        of_state = {_PREFIX + name: torch.from_numpy(getattr(state, name)) for name in _STATE}
+        of_state[f"{_PREFIX}distances"] = torch.from_numpy(self._recent.distances)
+        of_state[f"{_PREFIX}ranks"] = torch.from_numpy(self._recent.ranks)
         document |= {
             "rounds": state.num_rounds, "loss": state.loss, "new": self._recent.num_new,
         }  # fmt: skip
-        return Described(document, tensors | own)
+        return Described(document, tensors | of_state)
 
     def rebuild_model(self, described: Described) -> None:
         """The model that a file describes, which is not trusted."""
         document, tensors = described
-        own = {name: tensors[_PREFIX + name] for name in (*_STATE, "distances", "ranks")}
+        of_state = {name: tensors[_PREFIX + name] for name in (*_STATE, "distances", "ranks")}
         rest = {k: v for k, v in tensors.items() if not k.startswith(_PREFIX)}
-        if len(tensors) != len(rest) + len(own):
+        if len(tensors) != len(rest) + len(of_state):
             raise ValueError("it has tensors that have no place in a perceptron")
         super().rebuild_model(Described(document, rest))
         sizes = self.encoder_.num_features, self.labels_.num_classes - 1
         arrays = [
-            finite_vector(own[name], size, name).copy()
+            finite_vector(of_state[name], size, name).copy()
             for name, size in zip(_STATE, (*sizes, *sizes), strict=True)
         ]
         counts = [typed(document[name], int, name) for name in ("rounds", "loss", "new")]
         if not all(0 <= count <= _MOST for count in counts) or (np.diff(arrays[1]) < 0).any():
             raise ValueError("its rounds cannot have led to its cutpoints")
         state = Perceptron(*arrays, *counts[:2])
-        self._recent = _Recent.read(own["distances"], own["ranks"], sizes[1], counts[2])
+        self._recent = _Recent.read(of_state["distances"], of_state["ranks"], sizes[1], counts[2])
         coefficients = self.scored_.score.get_buffer("coefficients").numpy()
         score = _Remembering.after(state, coefficients)
         self.scored_ = Scored(score, self.scored_.cutpoints)

@@ -372,12 +372,12 @@ class CurvePredictor:
         table = self.schema_.read(X)
         self.refuse_undefined(self.curve(X), X)
         chosen = list(range(min(5, len(table)))) if rows is None else [int(row) for row in rows]
-        found = explain_model(
+        explanation = explain_model(
             self, table, ranks, chosen, shown=bool(verbose), correlated=correlated,
             repeats=repeats, background=background, most_rows=most_rows, seed=random_state,
         )  # fmt: skip
-        own = self.contributions_of_rows(table.rows(chosen)) if chosen else None
-        return replace(found, own=own)
+        exact = self.contributions_of_rows(table.rows(chosen)) if chosen else None
+        return replace(explanation, exact_contributions=exact)
 
     def contributions(self, X: Any) -> "OwnContributions | None":  # noqa: N803
         """Exact contributions of the columns on a scale on which the model adds up.

@@ -134,7 +134,7 @@ def brant_test(
         return ProportionalityTest(None, {}, note)
     centred = (rows.x - rows.x.mean(0)) / rows.x.std(0)
     p, num_cuts = centred.shape[1], rows.num_classes - 1
-    own = np.column_stack([-centred, np.ones(len(centred))])  # of slopes and the constant
+    design = np.column_stack([-centred, np.ones(len(centred))])  # of slopes and the constant
     link = link_of(rows.link)
     slopes, parts = [], []
     for k in range(num_cuts):
@@ -150,18 +150,18 @@ def brant_test(
         slopes.append(fit.coefficients)
         parts.append((np.exp(log_density - log_below), np.exp(log_density - log_above)))
     breads = [
-        solve((own * (rows.weight * low * high)[:, None]).T @ own, np.eye(p + 1))
+        solve((design * (rows.weight * low * high)[:, None]).T @ design, np.eye(p + 1))
         for low, high in parts
     ]
     covariance = np.zeros((num_cuts * p, num_cuts * p))
     if robust or groups is not None:
-        covariance = _from_rows(rows, own, parts, breads, are_copies, groups)
+        covariance = _from_rows(rows, design, parts, breads, are_copies, groups)
     else:
         for k in range(num_cuts):
             for m in range(k, num_cuts):
                 # f_k f_m / ((1 - F_k) F_m), the covariance of the two thresholds' scores
                 mixed = rows.weight * parts[k][1] * parts[m][0]
-                block = (breads[k] @ ((own * mixed[:, None]).T @ own) @ breads[m])[:p, :p]
+                block = (breads[k] @ ((design * mixed[:, None]).T @ design) @ breads[m])[:p, :p]
                 covariance[k * p : k * p + p, m * p : m * p + p] = block
                 covariance[m * p : m * p + p, k * p : k * p + p] = block.T
     by_cut = np.array(slopes)  # (K-1, p)
@@ -184,18 +184,18 @@ def brant_test(
 
 def _from_rows(
     rows: SlopeRows,
-    own: Array,
+    design: Array,
     parts: Sequence[tuple[Array, Array]],
     breads: Sequence[Array],
     are_copies: bool,
     groups: NDArray[np.int64] | None,
 ) -> Array:
     """The covariance of the slopes of all thresholds by what each row moves them."""
-    p = own.shape[1] - 1
+    p = design.shape[1] - 1
     moved = []
     for k, (low, high) in enumerate(parts):
         slope = np.where(rows.ranks <= k, low, -high)
-        moved.append(((own * slope[:, None]) @ breads[k])[:, :p])
+        moved.append(((design * slope[:, None]) @ breads[k])[:, :p])
     influence = np.concatenate(moved, axis=1)
     if groups is None:
         factor = np.sqrt(rows.weight) if are_copies else rows.weight
@@ -205,8 +205,8 @@ def _from_rows(
         summed = np.zeros((int(groups.max()) + 1, influence.shape[1]))
         np.add.at(summed, groups, influence * rows.weight[:, None])
         influence, count = summed, float(len(np.unique(groups)))
-    found: Array = influence.T @ influence * count / (count - 1)
-    return found
+    covariance: Array = influence.T @ influence * count / (count - 1)
+    return covariance
 
 
 def likelihood_ratio_test(rows: SlopeRows, log_likelihood: float) -> ProportionalityTest:

@@ -249,11 +249,13 @@ class OrdinalReduction(CurveClassifier):
         """The classifiers that a file describes, which is not trusted."""
         document, tensors = described
         self._schema = self.schema_
-        own = {k.removeprefix(_ENCODER): v for k, v in tensors.items() if k.startswith(_ENCODER)}
+        of_encoder = {
+            k.removeprefix(_ENCODER): v for k, v in tensors.items() if k.startswith(_ENCODER)
+        }
         self._encoder = None
         if typed(document["encoded"], bool, "encoding"):
-            self._encoder = rebuild_encoder(own, self.schema_)
-        elif own:
+            self._encoder = rebuild_encoder(of_encoder, self.schema_)
+        elif of_encoder:
             raise ValueError("it has an encoder that it does not use")
         num_classes = self.labels_.num_classes
         scheme = typed(document["scheme"], str, "scheme")
@@ -265,7 +267,7 @@ class OrdinalReduction(CurveClassifier):
         shared = SCHEMES[scheme].shared and num_classes > 2
         if (document["coding"] in CODINGS) != shared or len(listed) != (num_classes - 1, 1)[shared]:
             raise ValueError("its classifiers do not fit its scheme")
-        if len(reached) != num_classes - 1 or not all(type(one) is bool for one in reached):
+        if len(reached) != num_classes - 1 or not all(type(flag) is bool for flag in reached):
             raise ValueError("its thresholds do not fit its classes")
         of_curve = document.get("scale", 1.0)
         for name, value in (("thresholds", scale), ("curve", of_curve)):
@@ -283,10 +285,12 @@ class OrdinalReduction(CurveClassifier):
         self.fitted_ = fitted
         width = self._width()
         classifiers = tuple(
-            rebuild_classifier(one, tensors.get(str(place)), width)
-            for place, one in enumerate(listed)
+            rebuild_classifier(saved, tensors.get(str(place)), width)
+            for place, saved in enumerate(listed)
         )
-        if len(tensors) != len(own) + sum(isinstance(one, SavedLinear) for one in classifiers):
+        if len(tensors) != len(of_encoder) + sum(
+            isinstance(classifier, SavedLinear) for classifier in classifiers
+        ):
             raise ValueError("it has tensors that have no place in a reduction")
         self.fitted_ = replace(fitted, classifiers=classifiers)
         self.scheme_, self.classifiers_ = scheme, classifiers

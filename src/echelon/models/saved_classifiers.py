@@ -143,10 +143,10 @@ def _as_linear(classifier: Any, num_columns: int) -> SavedLinear | None:
     if coefficients.shape != (1, num_columns):
         return None
     intercept = np.broadcast_to(np.asarray(classifier.intercept_, dtype=np.float64), (1,))
-    found = SavedLinear(coefficients, float(intercept[0]))
+    linear = SavedLinear(coefficients, float(intercept[0]))
     rows = np.random.default_rng(0).normal(size=(32, num_columns))
-    away = np.abs(found.predict_proba(rows)[:, 1] - positive_probability(classifier, rows)).max()
-    return found if math.isfinite(away) and away < _ROUNDING else None
+    away = np.abs(linear.predict_proba(rows)[:, 1] - positive_probability(classifier, rows)).max()
+    return linear if math.isfinite(away) and away < _ROUNDING else None
 
 
 def _as_text(classifier: Any, num_columns: int) -> str | None:

@@ -76,10 +76,10 @@ def rebuild_fit(
 
 
 def _places(listed: Any, size: int) -> tuple[int, ...]:
-    found = tuple(typed(place, int, "column") for place in listed)
-    if any(not 0 <= place < size for place in found) or len(set(found)) != len(found):
+    places = tuple(typed(place, int, "column") for place in listed)
+    if any(not 0 <= place < size for place in places) or len(set(places)) != len(places):
         raise ValueError("it names columns that it has not")
-    return found
+    return places
 
 
 def _array(tensor: Tensor, shape: tuple[int, ...], name: str) -> Array:
@@ -87,8 +87,8 @@ def _array(tensor: Tensor, shape: tuple[int, ...], name: str) -> Array:
         raise ValueError(f"its {name} must be a vector of numbers")
     if tuple(tensor.shape) != shape:
         raise ValueError(f"its {name} must be of the shape {shape}; it is {tuple(tensor.shape)}")
-    found: Array = tensor.numpy()
-    return found
+    array: Array = tensor.numpy()
+    return array
 
 
 class LinkProbabilities(nn.Module):

@@ -84,18 +84,18 @@ def rebuild_statistics(described: Described, fit: CumulativeFit | PartialFit) ->
 
 
 def _places(listed: Any, size: int) -> tuple[int, ...]:
-    found = tuple(typed(place, int, "feature") for place in typed(list(listed), list, "features"))
-    if any(not 0 <= place < size for place in found):
+    places = tuple(typed(place, int, "feature") for place in typed(list(listed), list, "features"))
+    if any(not 0 <= place < size for place in places):
         raise ValueError("its statistics are of features that it has not")
-    return found
+    return places
 
 
 def _array(tensor: Tensor, shape: tuple[int, ...], name: str, gaps: bool = False) -> Array:
     sound = gaps or bool(tensor.isfinite().all())
     if tensor.dtype != torch.float64 or tuple(tensor.shape) != shape or not sound:
         raise ValueError(f"its {name} must be numbers of the shape {shape}")
-    found: Array = tensor.numpy()
-    return found
+    array: Array = tensor.numpy()
+    return array
 
 
 def _checked_tests(document: Any) -> dict[str, Any] | None:
@@ -104,10 +104,10 @@ def _checked_tests(document: Any) -> dict[str, Any] | None:
     for test in typed(document, dict, "tests").values():
         terms = typed(typed(test, dict, "test")["terms"], dict, "terms")
         typed(test["note"], str, "note")
-        for one in (*terms.values(), *([] if test["overall"] is None else [test["overall"]])):
-            values = {key: typed(one, dict, "test")[key] for key in ("statistic", "p_value")}
-            typed(one["degrees"], int, "degrees")
+        for row in (*terms.values(), *([] if test["overall"] is None else [test["overall"]])):
+            values = {key: typed(row, dict, "test")[key] for key in ("statistic", "p_value")}
+            typed(row["degrees"], int, "degrees")
             if any(not (value is None or type(value) is float) for value in values.values()):
                 raise ValueError("its tests must be numbers")
-    found: dict[str, Any] = document
-    return found
+    checked: dict[str, Any] = document
+    return checked

@@ -117,8 +117,8 @@ class SchemeFit:
             places = np.arange(start, min(n, start + step))
             pairs = np.repeat(places, num_tasks), np.tile(np.arange(num_tasks), len(places))
             extended = _extended(rows, *pairs, num_tasks, self.coding, self.threshold_scale)
-            found = _probability(self.classifiers[0], extended)
-            answers[places] = found.reshape(len(places), num_tasks)
+            probabilities = _probability(self.classifiers[0], extended)
+            answers[places] = probabilities.reshape(len(places), num_tasks)
         answers[:, ~self.reached] = 0.5
         return answers
 
@@ -352,8 +352,8 @@ class _PairWeights(NamedTuple):
         weight = None if self.of_rows is None else self.of_rows[rows]
         if self.of_tasks is None or np.isin(self.of_tasks, (0.0, 1.0)).all():
             return weight
-        own: Array = self.of_tasks[rows, thresholds]
-        return own if weight is None else weight * own
+        targets: Array = self.of_tasks[rows, thresholds]
+        return targets if weight is None else weight * targets
 
 
 def _tasks(tasks: Method, ranks: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

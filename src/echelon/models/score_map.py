@@ -97,13 +97,13 @@ def fit_scale(distances: Array, ranks: NDArray[np.int64], weight: Array | None =
         return -float(counted @ logs.gather(1, labels).squeeze(1)) - float(logs.mean())
 
     reach = np.log(_STEEPEST)
-    found = minimize_scalar(
+    minimum = minimize_scalar(
         loss,
         bounds=(-reach - np.log(unit), reach - np.log(unit)),
         method="bounded",
         options={"xatol": 1e-4},
     )
-    return float(np.exp(found.x))
+    return float(np.exp(minimum.x))
 
 
 def _steps(cutpoints: Array, size: float) -> Array:

@@ -50,8 +50,8 @@ class Scored(NamedTuple):
     @torch.no_grad()
     def scores(self, features: Matrix) -> Matrix:
         """(n,) of features (n, d)."""
-        found: Matrix = self.score(torch.from_numpy(features)).numpy()
-        return found
+        scores: Matrix = self.score(torch.from_numpy(features)).numpy()
+        return scores
 
     def distances(self, features: Matrix) -> Matrix:
         """Cutpoints minus scores, (n, K-1)."""
@@ -227,5 +227,5 @@ class _FromCells(nn.Module):
         self.encoder, self.score, self.curve = encoder, score, curve
 
     def forward(self, cells: dict[str, tuple[Tensor, Tensor]]) -> Tensor:
-        found: Tensor = self.curve(self.score(self.encoder(*cells[TABLE]).double()))
-        return found
+        logs: Tensor = self.curve(self.score(self.encoder(*cells[TABLE]).double()))
+        return logs

@@ -84,17 +84,17 @@ class Summary:
 
     def frame(self) -> pd.DataFrame:
         """The coefficients: a row for each, with errors, p-values, intervals and ratios."""
-        found: pd.DataFrame = _frame(self.coefficients, _COEFFICIENTS).set_index("name")
+        frame: pd.DataFrame = _frame(self.coefficients, _COEFFICIENTS).set_index("name")
         if self.link not in RATIO_NAMES:
-            found = found.drop(columns=["ratio", "ratio_lower", "ratio_upper"])
-        numbers = found.columns.difference(["term", "threshold"])
-        found[numbers] = found[numbers].astype(float)
-        return found
+            frame = frame.drop(columns=["ratio", "ratio_lower", "ratio_upper"])
+        numbers = frame.columns.difference(["term", "threshold"])
+        frame[numbers] = frame[numbers].astype(float)
+        return frame
 
     def cutpoints_frame(self) -> pd.DataFrame:
         """The cut-points with their errors and intervals."""
-        found: pd.DataFrame = _frame(self.cutpoints, _CUTPOINTS).set_index("name")
-        return found
+        frame: pd.DataFrame = _frame(self.cutpoints, _CUTPOINTS).set_index("name")
+        return frame
 
     def tests_frame(self) -> pd.DataFrame:
         """Both tests of proportional odds, overall and by term; empty where there are none."""
@@ -110,10 +110,10 @@ class Summary:
         return _frame(self.effects or [], _EFFECTS)
 
     def _tests(self, key: str) -> dict[str, Mapping[str, Any]]:
-        found = (self.proportional_odds or {}).get(key)
-        if not found or found["overall"] is None:
+        tests = (self.proportional_odds or {}).get(key)
+        if not tests or tests["overall"] is None:
             return {}
-        return {"all columns": found["overall"], **found["terms"]}
+        return {"all columns": tests["overall"], **tests["terms"]}
 
     # ---- JSON --------------------------------------------------------------------------------
 
@@ -255,8 +255,8 @@ class Summary:
 
 
 def _frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
-    found: pd.DataFrame = pd.DataFrame({name: [row[name] for row in rows] for name in columns})
-    return found
+    frame: pd.DataFrame = pd.DataFrame({name: [row[name] for row in rows] for name in columns})
+    return frame
 
 
 def _number(value: float | None) -> str:

@@ -54,11 +54,11 @@ def add_trees(
 
 def add_log_probabilities(graph: Graph, logits: str, num_classes: int) -> str:
     """Add what leads from falling logits of P(y > k), (rows, K-1), to log P(y = k), (rows, K)."""
-    zero, one = graph.constant(np.float64(0)), graph.constant(np.float64(1))
+    zero, unit = graph.constant(np.float64(0)), graph.constant(np.float64(1))
 
     def log_sigmoid(name: str) -> str:
         small = graph.node("Exp", graph.node("Neg", graph.node("Abs", name)))
-        rest = graph.node("Log", graph.node("Add", one, small))
+        rest = graph.node("Log", graph.node("Add", unit, small))
         return graph.node("Sub", graph.node("Min", name, zero), rest)
 
     tasks = num_classes - 1
@@ -69,7 +69,7 @@ def add_log_probabilities(graph: Graph, logits: str, num_classes: int) -> str:
         rise = graph.node(
             "Sub", _columns(graph, logits, 1, tasks), _columns(graph, logits, 0, tasks - 1)
         )
-        share = graph.node("Log", graph.node("Sub", one, graph.node("Exp", rise)))
+        share = graph.node("Log", graph.node("Sub", unit, graph.node("Exp", rise)))
         both = graph.node(
             "Add", _columns(graph, above, 0, tasks - 1), _columns(graph, below, 1, tasks)
         )
@@ -154,10 +154,10 @@ class _Operator:
                 continue
             children = []
             for child in (tree.left[place], tree.right[place]):
-                found = self._skipped(tree, threshold, child)
-                number_of[found] = len(number_of)
-                children.append(number_of[found])
-                waiting.append(found)
+                node = self._skipped(tree, threshold, child)
+                number_of[node] = len(number_of)
+                children.append(number_of[node])
+                waiting.append(node)
             self.nodes.append(self._split(tree, place, number, *children))
         self._num_trees += 1
 
@@ -187,15 +187,15 @@ def _features(
     places = np.arange(operator.num_numbers + len(operator.sets))
     done = operator.num_numbers
     for column, count in enumerate(num_categories):  # the sets of one column stand together
-        own = [(words, number) for (of, words), number in operator.sets.items() if of == column]
-        if not own:
+        sets = [(words, number) for (of, words), number in operator.sets.items() if of == column]
+        if not sets:
             continue
-        members = np.zeros((count + 1, len(own)), dtype=np.uint8)
-        for i, (words, number) in enumerate(own):
+        members = np.zeros((count + 1, len(sets)), dtype=np.uint8)
+        for i, (words, number) in enumerate(sets):
             known = range(min(count + 1, 32 * len(words)))
             members[: len(known), i] = [words[code // 32] >> code % 32 & 1 for code in known]
             places[operator.num_numbers + number] = done + i
-        done += len(own)
+        done += len(sets)
         code = graph.node("Gather", graph.codes, graph.constant(np.int64(column)), axis=1)
         blocks.append(graph.as_double(graph.node("Gather", graph.constant(members), code, axis=0)))
     return graph.node("Concat", *blocks, axis=1), places

@@ -260,8 +260,8 @@ class _Lines:
 
     def values(self, key: str) -> list[str]:
         """What stands behind a key, divided at its spaces."""
-        found, equals, rest = self._line().partition("=")
-        if found != key or not equals:
+        name, equals, rest = self._line().partition("=")
+        if name != key or not equals:
             raise DamagedTreesError(f"lack {key}")
         return rest.split(" ") if rest else []
 

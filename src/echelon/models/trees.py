@@ -365,12 +365,12 @@ class OrdinalTrees:
         )
 
     def _require_columns(self, numbers: Floats, codes: Integers) -> None:
-        found = numbers.shape[1], codes.shape[1]
-        if found != (self.num_numbers, self.num_codes) or len(numbers) != len(codes):
+        widths = numbers.shape[1], codes.shape[1]
+        if widths != (self.num_numbers, self.num_codes) or len(numbers) != len(codes):
             raise ValueError(
                 f"the trees were fitted to {self.num_numbers} columns of numbers and "
-                f"{self.num_codes} of categories; got {found[0]} ({len(numbers)} rows) and "
-                f"{found[1]} ({len(codes)} rows)"
+                f"{self.num_codes} of categories; got {widths[0]} ({len(numbers)} rows) and "
+                f"{widths[1]} ({len(codes)} rows)"
             )
 
 
@@ -599,8 +599,8 @@ def _together(first: TreeRows, second: TreeRows) -> TreeRows:
     if first.weight is not None or second.weight is not None:
         weight = np.concatenate(
             [
-                np.ones(len(one.ranks)) if one.weight is None else one.weight
-                for one in (first, second)
+                np.ones(len(rows.ranks)) if rows.weight is None else rows.weight
+                for rows in (first, second)
             ]
         )
     return TreeRows(

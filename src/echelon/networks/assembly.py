@@ -124,11 +124,11 @@ def read_schema(table: Any, backbone: Any, columns: Mapping[str, str | None]) ->
 
 
 def make_network(
-    encoder: TableEncoder, readers: Readers, spec: NetworkSpec, method: Method, own: Any = None
+    encoder: TableEncoder, readers: Readers, spec: NetworkSpec, method: Method, given: Any = None
 ) -> OrdinalNetwork:
-    """The network that a spec describes; `own` may be a backbone of the user's, copied."""
-    if isinstance(own, nn.Module):
-        backbone = copy.deepcopy(own)
+    """The network that a spec describes; `given` may be a backbone of the user's, copied."""
+    if isinstance(given, nn.Module):
+        backbone = copy.deepcopy(given)
         return OrdinalNetwork(
             encoder, backbone, method, output_size(backbone, encoder.num_features)
         )

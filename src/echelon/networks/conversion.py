@@ -1,25 +1,28 @@
 """Turning an existing classifier into an ordinal model: a head in place of its last layer."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from torch import Tensor, fx, nn
+from torch import nn
 
 from echelon.heads import (
     CutpointHead,
+    DenseHead,
     ForestHead,
     RegressionHead,
     SharedWeightHead,
     UnimodalHead,
 )
 from echelon.methods import Method, method
-from echelon.networks.network import OrdinalModule
+from echelon.networks.converted import OrdinalModel
+from echelon.networks.tracing import ACTIVATIONS, trace_outputs
 
 # Names under which torchvision, timm and transformers keep the output layer of a classifier.
 _OUTPUT_NAMES = frozenset(
     {
         "classification_head",
         "classifier",
+        "decode_head",
         "fc",
         "head",
         "heads",
@@ -29,50 +32,13 @@ _OUTPUT_NAMES = frozenset(
         "score",
     }
 )
-_HEADS = (SharedWeightHead, CutpointHead, RegressionHead, UnimodalHead, ForestHead)
-_REPLACEABLE = (nn.Linear, *_HEADS)
-_TRANSPARENT = (nn.Dropout, nn.Identity, nn.Flatten)
-_TRANSPARENT_CALLS = frozenset({"dropout", "flatten", "squeeze", "view", "reshape", "contiguous"})
-# What turns logits into something else.
-_ACTIVATIONS = frozenset(
-    {"softmax", "logsoftmax", "softmin", "sigmoid", "logsigmoid", "relu", "tanh", "softplus",
-     "gelu", "silu", "elu", "leakyrelu", "hardtanh", "hardsigmoid", "softmax2d", "relu6"}
-)  # fmt: skip
+# Under which names a network that gives several outputs gives the one that counts.
+_MAIN_OUTPUTS = ("", "logits", "out")
+_AUXILIARY = "aux"
+_HEADS = (SharedWeightHead, CutpointHead, RegressionHead, UnimodalHead, ForestHead, DenseHead)
+_CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+_REPLACEABLE = (nn.Linear, *_CONVOLUTIONS, *_HEADS)
 _LISTED = 12
-
-
-class OrdinalModel(OrdinalModule):
-    """A network that ends in a method's head.
-
-    Calling it gives logits (..., J), whatever the network itself wraps them in (the output objects
-    of transformers are opened); :meth:`loss` and :meth:`curve` are the method's own.
-
-    Parameters
-    ----------
-    network : nn.Module
-        It must end in the head of `method`.
-    method : Method
-    """
-
-    def __init__(self, network: nn.Module, method: Method) -> None:
-        super().__init__()
-        self.network = network
-        self.method = method
-
-    def forward(self, *inputs: Any, **named_inputs: Any) -> Tensor:
-        """Logits (..., J) of whatever the network takes."""
-        output = self.network(*inputs, **named_inputs)
-        logits = getattr(output, "logits", output)
-        if not isinstance(logits, Tensor):
-            raise ValueError(
-                f"the network must return logits or an object with `.logits`; got "
-                f"{type(output).__name__}"
-            )
-        return logits
-
-    def extra_repr(self) -> str:
-        """The method, shown beside the network."""
-        return repr(self.method)
 
 
 def convert(
@@ -81,13 +47,15 @@ def convert(
     method: str | Method = "corn",
     *,
     layer: str | Sequence[str] | None = None,
+    auxiliary_weight: float = 0.4,
     **options: Any,
 ) -> OrdinalModel:
-    """Put an ordinal head in the place of a classifier's last linear layer.
+    """Put an ordinal head in the place of a classifier's last layer.
 
     The model is changed in place, on its own device and in its own dtype; everything but the last
-    layer keeps its weights. Where no layer is clearly the last one, nothing is changed and the
-    error lists the candidates.
+    layer keeps its weights. A last convolution, as a network for segmentation has it, becomes the
+    method's head at every place, and auxiliary heads are replaced with the main one. Where no layer
+    is clearly the last one, nothing is changed and the error lists the candidates.
 
     Parameters
     ----------
@@ -98,7 +66,10 @@ def convert(
     method : str or Method
     layer : str or sequence of str, optional
         Name of the layer to replace, as in ``model.named_modules()``; several names where a
-        network puts several heads together.
+        network puts several heads together or has auxiliary ones.
+    auxiliary_weight : float
+        What the loss of each auxiliary head counts, where a network has them (Inception and
+        GoogLeNet, and those for segmentation).
     **options
         Options of the method.
 
@@ -115,14 +86,17 @@ def convert(
     chosen = _as_method(method, num_classes, options)
     if isinstance(model, OrdinalModel):
         model = model.network
-    names = [_find_output_layer(model)] if layer is None else _named_layers(model, layer)
-    for name in names:
+    names = _find_output_layers(model) if layer is None else _named_layers(model, layer)
+    # All heads are made before the first is put in its place: an error changes nothing.
+    heads = {name: _head_for(model.get_submodule(name), chosen, name) for name in names}
+    for name, head in heads.items():
         old = model.get_submodule(name)
-        head = _head_for(old, chosen, name)
         if old is model:
-            return OrdinalModel(head, chosen)
-        _replace(model, old, head)
-    return OrdinalModel(model, chosen)
+            model = head
+        else:
+            _replace(model, old, head)
+    is_dense = isinstance(heads[names[0]], DenseHead)
+    return OrdinalModel(model, chosen, dim=1 if is_dense else -1, auxiliary_weight=auxiliary_weight)
 
 
 def _head_for(old: nn.Module, chosen: Method, name: str) -> nn.Module:
@@ -132,7 +106,13 @@ def _head_for(old: nn.Module, chosen: Method, name: str) -> nn.Module:
         )
     assert isinstance(old, _REPLACEABLE)
     like = next(old.parameters())
-    return chosen.head(old.in_features, device=like.device, dtype=like.dtype).train(old.training)
+
+    def make(in_features: int) -> nn.Module:
+        return chosen.head(in_features, device=like.device, dtype=like.dtype)
+
+    if isinstance(old, (*_CONVOLUTIONS, DenseHead)):
+        return DenseHead.like(old, make, name).train(old.training)
+    return make(old.in_features).train(old.training)
 
 
 def _replace(model: nn.Module, old: nn.Module, head: nn.Module) -> None:
@@ -159,30 +139,43 @@ def _named_layers(model: nn.Module, layer: str | Sequence[str]) -> list[str]:
     known = _replaceable_layers(model)
     for name in names:
         if name not in known:
-            raise ValueError(f"the model has no linear layer {name!r}; it has: {_listed(known)}")
-    traced = _trace_output(model)
-    if traced is not None and traced.activation is not None:
-        _refuse_activation(traced.activation)
+            raise ValueError(
+                f"the model has no linear layer or convolution {name!r}; it has: {_listed(known)}"
+            )
+    for origin in trace_outputs(model, _REPLACEABLE).values():
+        if origin.activation is not None:
+            _refuse_activation(origin.activation)
     return names
 
 
-def _find_output_layer(model: nn.Module) -> str:
+def _find_output_layers(model: nn.Module) -> list[str]:
+    """The name of the last layer, and then those of auxiliary heads."""
     known = _replaceable_layers(model)
     if not known:
         raise ValueError(
-            "the model has no nn.Linear layer to replace; build one with "
+            "the model has no nn.Linear layer or convolution to replace; build one with "
             "echelon.method(...).head(in_features) and put it on the features"
         )
     # What the forward pass does is the best evidence; what layers are called is the next best.
-    traced = _trace_output(model)
-    if traced is not None and traced.activation is not None:
-        _refuse_activation(traced.activation)
-    if traced is not None and traced.layer is not None:
-        return traced.layer
+    traced = trace_outputs(model, _REPLACEABLE)
+    outputs = {
+        name: origin
+        for name, origin in traced.items()
+        if name in _MAIN_OUTPUTS or name.startswith(_AUXILIARY)
+    }
+    for origin in outputs.values():
+        if origin.activation is not None:
+            _refuse_activation(origin.activation)
+    layers = [origin.layer for origin in outputs.values()]
+    ends = [layer for layer in layers if layer is not None]
+    if ends and len(ends) == len(layers):
+        main = next((outputs[name].layer for name in _MAIN_OUTPUTS if name in outputs), None)
+        if main is not None:
+            return [main, *dict.fromkeys(layer for layer in ends if layer != main)]
     declared = _declared_classifier(model)
-    candidates = declared or ([] if traced is not None else _last_layers(model))
+    candidates = declared or ([] if traced else _last_layers(model))
     if len(candidates) == 1:
-        return candidates[0]
+        return candidates
     raise ValueError(
         f"it is not clear which layer of {type(model).__name__} is its last one; say it with "
         f"layer=..., one of: {_listed(candidates or known)}"
@@ -194,7 +187,7 @@ def _refuse_activation(name: str) -> None:
 
 
 def _replaceable_layers(model: nn.Module) -> list[str]:
-    """Names of linear layers and heads; the layers inside a head do not count."""
+    """Names of linear layers, convolutions and heads; what is inside a head does not count."""
     names: list[str] = []
     heads: list[str] = []
     for name, module in model.named_modules():
@@ -217,12 +210,12 @@ def _declared_classifier(model: nn.Module) -> list[str]:
     return [
         name
         for name in _replaceable_layers(model)
-        if any(model.get_submodule(name) is one for one in layers)
+        if any(model.get_submodule(name) is layer for layer in layers)
     ]
 
 
 def _last_layers(module: nn.Module, prefix: str = "") -> list[str]:
-    """Linear layers that may be the last, going down by order and by name.
+    """Layers that may be the last, going down by order and by name.
 
     Outside an nn.Sequential the order of registration need not be the order of use, so a child
     is taken only if it has the name of an output layer and was registered last.
@@ -233,7 +226,7 @@ def _last_layers(module: nn.Module, prefix: str = "") -> list[str]:
         return []
     children = list(module.named_children())
     for name, child in children:
-        if type(child).__name__.lower() in _ACTIVATIONS - {"relu", "gelu", "silu", "tanh"}:
+        if type(child).__name__.lower() in ACTIVATIONS - {"relu", "gelu", "silu", "tanh"}:
             _refuse_activation(f"{type(child).__name__} (layer {name!r})")
     trained = [pair for pair in children if next(pair[1].parameters(), None) is not None]
     if not trained:
@@ -242,46 +235,6 @@ def _last_layers(module: nn.Module, prefix: str = "") -> list[str]:
     if len(trained) > 1 and not isinstance(module, nn.Sequential) and name not in _OUTPUT_NAMES:
         return []
     return _last_layers(child, f"{prefix}.{name}" if prefix else name)
-
-
-class _Output(NamedTuple):
-    """What a traced forward pass returns: a layer's result, an activation's, or something else."""
-
-    layer: str | None
-    activation: str | None
-
-
-class _Tracer(fx.Tracer):
-    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        return isinstance(m, _REPLACEABLE) or super().is_leaf_module(m, module_qualified_name)
-
-
-def _trace_output(model: nn.Module) -> _Output | None:
-    """Follow the result of the forward pass back to where it comes from; None if untraceable."""
-    try:
-        graph = _Tracer().trace(nn.Sequential(model))
-    except Exception:  # tracing runs the model's own code, which may fail in any way
-        return None
-    (output,) = (node for node in graph.nodes if node.op == "output")
-    node = output.args[0]
-    while isinstance(node, fx.Node):
-        if node.op == "call_module":
-            name = str(node.target).removeprefix("0").removeprefix(".")
-            module = model.get_submodule(name)
-            if isinstance(module, _REPLACEABLE):
-                return _Output(name, None)
-            if not isinstance(module, _TRANSPARENT):
-                kind = type(module).__name__
-                return _Output(None, kind if kind.lower() in _ACTIVATIONS else None)
-        elif node.op in ("call_function", "call_method"):
-            kind = str(getattr(node.target, "__name__", node.target))
-            if kind not in _TRANSPARENT_CALLS:
-                plain = kind.replace("_", "").lower()
-                return _Output(None, kind if plain in _ACTIVATIONS else None)
-        else:
-            break
-        node = node.args[0]
-    return _Output(None, None)
 
 
 def _listed(names: list[str]) -> str:

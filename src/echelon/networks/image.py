@@ -205,7 +205,7 @@ def _is_plain(option: str, value: Any) -> bool:
     if option == "global_pool":
         return isinstance(value, str) and value in _POOLINGS
     if isinstance(value, (list, tuple)):
-        return len(value) <= _LONGEST_OPTION and all(_is_plain(option, one) for one in value)
+        return len(value) <= _LONGEST_OPTION and all(_is_plain(option, part) for part in value)
     return isinstance(value, (int, float, np.number)) and bool(abs(value) <= _LARGEST_OPTION)
 
 
@@ -240,15 +240,15 @@ def _read_weights(path: Path, network: nn.Module) -> Mapping[str, Tensor]:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
 
-            found: Any = load_file(path)
+            weights: Any = load_file(path)
         else:
-            found = torch.load(path, map_location="cpu", weights_only=True)
-            found = found.get("state_dict", found)
+            weights = torch.load(path, map_location="cpu", weights_only=True)
+            weights = weights.get("state_dict", weights)
     except Exception as error:  # a damaged file, or one that holds more than tensors
         reason = str(error).strip().split("\n")[0]
         raise ValueError(f"the weights {path} cannot be read: {reason}") from None
     wanted = network.state_dict()
-    fitting = {k: v for k, v in found.items() if k in wanted and v.shape == wanted[k].shape}
+    fitting = {k: v for k, v in weights.items() if k in wanted and v.shape == wanted[k].shape}
     missing = [name for name in wanted if name not in fitting]
     if missing:
         raise ValueError(

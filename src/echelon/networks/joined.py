@@ -30,16 +30,16 @@ class JoinedBackbone(nn.Module):
     def __init__(self, parts: Mapping[str, nn.Module]) -> None:
         super().__init__()
         self.parts = nn.ModuleDict(parts)
-        self.out_features = sum(cast(int, one.out_features) for one in parts.values())
+        self.out_features = sum(cast(int, part.out_features) for part in parts.values())
 
     def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
         """(n, out), or (n, k, out) where one part is an ensemble, of a tensor for each part."""
         features = [network(batch[part]) for part, network in self.parts.items()]
-        members = [one.shape[1] for one in features if one.dim() == 3]
+        members = [block.shape[1] for block in features if block.dim() == 3]
         if members:  # every member sees the same of the other parts
             features = [
-                one if one.dim() == 3 else one.unsqueeze(1).expand(-1, members[0], -1)
-                for one in features
+                block if block.dim() == 3 else block.unsqueeze(1).expand(-1, members[0], -1)
+                for block in features
             ]
         return torch.cat(features, -1) if len(features) > 1 else features[0]
 

@@ -80,18 +80,18 @@ def _limited(tensors: Mapping[str, Tensor]) -> Iterator[None]:
             hook.remove()
 
 
-def _require_same(planned: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> None:
-    for name in sorted(planned.keys() | found.keys()):
-        if name not in found:
+def _require_same(planned: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> None:
+    for name in sorted(planned.keys() | tensors.keys()):
+        if name not in tensors:
             raise ValueError(f"the tensor {name!r} is missing")
         if name not in planned:
             raise ValueError(f"there is no place for the tensor {name!r}")
-        if planned[name].shape != found[name].shape:
+        if planned[name].shape != tensors[name].shape:
             raise ValueError(
                 f"the tensor {name!r} must be {tuple(planned[name].shape)}; it is "
-                f"{tuple(found[name].shape)}"
+                f"{tuple(tensors[name].shape)}"
             )
-        wanted, given = planned[name].dtype, found[name].dtype
+        wanted, given = planned[name].dtype, tensors[name].dtype
         # A fit in another precision saves other floats, which become those of the network.
         if wanted != given and not (wanted.is_floating_point and given.is_floating_point):
             raise ValueError(f"the tensor {name!r} must be {wanted}; it is {given}")

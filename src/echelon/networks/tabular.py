@@ -201,6 +201,6 @@ def output_size(backbone: nn.Module, num_features: int) -> int:
     finally:
         backbone.train(training)
     if not isinstance(tried, Tensor) or tried.dim() not in (2, 3) or len(tried) != 2:
-        found = tuple(tried.shape) if isinstance(tried, Tensor) else type(tried).__name__
-        raise ValueError(f"the backbone must give a tensor (n, out); for 2 rows it gave {found}")
+        output = tuple(tried.shape) if isinstance(tried, Tensor) else type(tried).__name__
+        raise ValueError(f"the backbone must give a tensor (n, out); for 2 rows it gave {output}")
     return int(tried.shape[-1])

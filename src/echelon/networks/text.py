@@ -196,15 +196,15 @@ class PretrainedText(nn.Module):
         """The encoder of a model's name or folder, for a fit; it never brings code of its own."""
         transformers = require("transformers", "pretrained text encoders")
         try:
-            found = transformers.AutoConfig.from_pretrained(name, trust_remote_code=False)
-            _require_type(found.model_type)
-            for one in _ATTENTION_DROPOUT:
-                if hasattr(found, one):
-                    setattr(found, one, 0.0)
-            _require_described(found)
+            config = transformers.AutoConfig.from_pretrained(name, trust_remote_code=False)
+            _require_type(config.model_type)
+            for option in _ATTENTION_DROPOUT:
+                if hasattr(config, option):
+                    setattr(config, option, 0.0)
+            _require_described(config)
             with _without_bars():
                 encoder = transformers.AutoModel.from_pretrained(
-                    name, config=found, attn_implementation="eager", trust_remote_code=False
+                    name, config=config, attn_implementation="eager", trust_remote_code=False
                 ).float()
         except Exception as error:  # transformers raises almost anything on a damaged folder
             reason = str(error).strip().split("\n")[0]
@@ -273,7 +273,7 @@ class PretrainedText(nn.Module):
     def learning_rates(self) -> dict[str, float]:
         """The share of the learning rate that each parameter takes, by its name."""
         names = [name for name, _ in self.named_parameters()]
-        depths = {name: int(found[1]) + 1 for name in names if (found := _LAYER.search(name))}
+        depths = {name: int(match[1]) + 1 for name in names if (match := _LAYER.search(name))}
         top = max(depths.values(), default=1)
         return {
             name: self.rate
@@ -291,8 +291,8 @@ def build_pretrained(num_tokens: int, origin: Origin, **options: Any) -> Pretrai
 
 def _describe(config: Any) -> dict[str, Any]:
     """The fields of a configuration of transformers that shape its encoder."""
-    found: dict[str, Any] = json.loads(config.to_json_string(use_diff=True))
-    kept = {name: value for name, value in found.items() if name in _CONFIG_FIELDS}
+    document: dict[str, Any] = json.loads(config.to_json_string(use_diff=True))
+    kept = {name: value for name, value in document.items() if name in _CONFIG_FIELDS}
     return kept | {"model_type": config.model_type}
 
 
@@ -341,9 +341,9 @@ def _plain(name: str, value: Any, depth: int = 0) -> Any:
     if isinstance(value, str) and re.fullmatch(r"[\w.|+-]{0,64}", value, re.ASCII):
         return value
     if isinstance(value, list) and len(value) <= _MOST_LAYERS and not depth:
-        return [_plain(name, one, 1) for one in value]
+        return [_plain(name, part, 1) for part in value]
     if isinstance(value, dict) and name == "rope_parameters" and len(value) <= 16 and depth < 2:
-        return {str(key): _plain(name, one, depth + 1) for key, one in value.items()}
+        return {str(key): _plain(name, part, depth + 1) for key, part in value.items()}
     raise ValueError(f"the configuration of a text encoder cannot have {name} = {value!r:.80}")
 
 

@@ -6,7 +6,7 @@ files is read as it is. Texts that stand twice stay in one part.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from echelon.data.files import typed_table
-from echelon.data.schema import RawTable, TableSchema
-from echelon.data.splits import hold_out
+from echelon.data.rows import Rows, divide
 
-_SHARES = {"valid": 0.05, "test": 0.20}
+_SHARES = {"test": 0.20, "valid": 0.05}
+_DIVIDED = (*_SHARES, "train")
 _PARTS = ("train", "valid", "test")
 AES_CATEGORIES = ("animals", "urban", "people", "nature")
 _TRIPADVISOR_PER_CLASS = 1400
@@ -37,16 +37,15 @@ class Partition:
         0..K-1.
     classes : tuple
         What the ranks stand for, the lowest first.
-    text, image : str or None
-        The column, as the parameters of :class:`echelon.OrdinalClassifier`.
+    columns_by_kind : mapping
+        The column of its kind, as parameters of :class:`echelon.OrdinalClassifier`.
     """
 
     name: str
     features: Mapping[str, pd.DataFrame]
     ranks: Mapping[str, NDArray[np.int64]]
     classes: tuple[Any, ...]
-    text: str | None = None
-    image: str | None = None
+    columns_by_kind: Mapping[str, str] = field(default_factory=dict)
 
     def labels(self, part: str) -> NDArray[Any]:
         """The classes of the rows of a part, (n,)."""
@@ -193,18 +192,10 @@ def balance(
     return np.sort(np.concatenate(kept))
 
 
-def three_parts(
-    table: RawTable, ranks: NDArray[np.int64], seed: int
-) -> dict[str, NDArray[np.int64]]:
-    """Rows of "train", "valid" and "test": 75, 5 and 20 %, twins in one of them."""
-    generator = np.random.default_rng(seed)
-    rest = np.arange(len(ranks))
-    held_out: dict[str, NDArray[np.int64]] = {}
-    for part in ("test", "valid"):
-        share = _SHARES[part] * len(ranks) / len(rest)
-        held = hold_out(table.rows(rest), ranks[rest], share, generator=generator)
-        held_out[part], rest = rest[held], rest[~held]
-    return {"train": rest, **held_out}
+def three_parts(rows: Rows, seed: int) -> dict[str, NDArray[np.int64]]:
+    """Places of rows of "train", "valid" and "test": 75, 5 and 20 %, twins in one of them."""
+    masks = divide(rows, [*_SHARES.values()], seed)
+    return {part: np.flatnonzero(mask) for part, mask in zip(_DIVIDED, masks, strict=True)}
 
 
 # ---- from frames to partitions -------------------------------------------------------------------
@@ -219,9 +210,10 @@ def _reviews(
         kept = balance(ranks, per_class, np.random.default_rng([seed, 1]))
         frame, ranks = frame.iloc[kept].reset_index(drop=True), ranks[kept]
     texts = frame[[text]]
-    rows = three_parts(TableSchema.of(texts, text=text).read(texts), ranks, seed)
+    columns = {"text": text}
+    rows = three_parts(Rows.of(texts, ranks, columns), seed)
     features = {part: texts.iloc[rows[part]].reset_index(drop=True) for part in _PARTS}
-    return Partition(name, features, {p: ranks[rows[p]] for p in _PARTS}, classes, text=text)
+    return Partition(name, features, {p: ranks[rows[p]] for p in _PARTS}, classes, columns)
 
 
 def _faces(
@@ -250,16 +242,16 @@ def _images(
 ) -> Partition:
     if not images.is_dir():
         raise ValueError(f"there is no folder of images {images}")
-    features, ranks = {}, {}
+    features, ranks, columns = {}, {}, {"image": "path"}
     for part, frame in frames.items():
         features[part] = pd.DataFrame({"path": [str(images / file) for file in names(frame)]})
         ranks[part] = _checked_ranks(frame[label], len(classes), label)
     if list(frames) == ["all"]:
         whole, every = features["all"], ranks["all"]
-        rows = three_parts(TableSchema.of(whole, image="path").read(whole), every, seed)
+        rows = three_parts(Rows.of(whole, every, columns), seed)
         features = {part: whole.iloc[rows[part]].reset_index(drop=True) for part in _PARTS}
         ranks = {part: every[rows[part]] for part in _PARTS}
-    return Partition(name, features, ranks, classes, image="path")
+    return Partition(name, features, ranks, classes, columns)
 
 
 def _read_parts(

@@ -12,7 +12,7 @@ from echelon.experiments.jobs import (
     Job,
     baseline_jobs,
     check_settings,
-    job,
+    make_job,
 )
 from echelon.experiments.searching import Choice, Search, final_jobs, search_grid, with_validation
 from echelon.experiments.tasks import Task
@@ -181,19 +181,18 @@ class Experiment:
 
     def jobs(self, task: Task, choices: Sequence[Choice] | None = None) -> list[Job]:
         """Every run on the test part, with the settings of the paper or those that were chosen."""
-        columns = {"text": task.text, "image": task.image}
         jobs = baseline_jobs(task, command="reproduce", parameters={}, threads=self.threads)
         if choices is not None:
             return jobs + final_jobs(
                 task, choices, self.seeds, command="reproduce", threads=self.threads
             )
         return jobs + [
-            job(
+            make_job(
                 task,
                 spec,
                 command="reproduce",
                 seed=seed,
-                parameters=contestant_parameters(spec, {**self.parameters, **columns}),
+                parameters=contestant_parameters(spec, {**self.parameters, **task.columns_by_kind}),
                 threads=self.threads,
             )
             for spec in dict.fromkeys(self.methods)

@@ -27,6 +27,7 @@ from echelon.paper.figures import (
 )
 from echelon.storage.atomic import write_text
 
+RESULT_FORMAT = 1  # of the file results.json; the first ones have no number
 MAIN_METHODS = ("ce", "ornn", "coral", "corn")
 PAPER_NETWORKS = {
     "tripadvisor": "LSTM",
@@ -116,12 +117,18 @@ class Result:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> "Result":
-        """From a document of `echelon reproduce`."""
+        """From a document of `echelon reproduce`; one without a number is of the first format."""
         try:
-            what = document["experiment"]
-            return cls(what["dataset"], what["name"], document)
-        except (KeyError, TypeError):
+            what, number = document["experiment"], document.get("format", RESULT_FORMAT)
+            result = cls(what["dataset"], what["name"], document)
+        except (AttributeError, KeyError, TypeError):
             raise ValueError("this is not a result that `echelon reproduce` wrote") from None
+        if type(number) is not int or number != RESULT_FORMAT:
+            raise ValueError(
+                f"this result of {result.dataset} was written by another echelon, in format "
+                f"{number!r:.20}, and this one reads format {RESULT_FORMAT}: make it anew"
+            )
+        return result
 
     @classmethod
     def read(cls, path: str | Path) -> "Result":

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from echelon.data.files import typed_table
 from echelon.data.labels import Labels
-from echelon.data.schema import TableSchema
+from echelon.data.rows import Rows
 from echelon.datasets.digits import load_digits
 from echelon.datasets.discs import make_discs
 from echelon.datasets.friedman import fitted_probabilities, make_friedman
@@ -57,7 +57,7 @@ def generated_reviews(data_seed: int = 0) -> Task:
     frames = {name: pd.DataFrame({"review": part.texts}) for name, part in parts.items()}
     ranks = {name: part.ranks for name, part in parts.items()}
     floor = parts["test"].bayes_probabilities
-    partition = Partition("reviews (generated)", frames, ranks, (1, 2, 3, 4, 5), text="review")
+    partition = Partition("reviews (generated)", frames, ranks, (1, 2, 3, 4, 5), {"text": "review"})
     return partition_task(partition, floor=floor, details={"data_seed": data_seed})
 
 
@@ -73,7 +73,7 @@ def generated_discs(data_seed: int = 0) -> Task:
     }
     ranks = {name: part.ranks for name, part in parts.items()}
     floor = parts["test"].bayes_probabilities
-    partition = Partition("discs (generated)", frames, ranks, (1, 2, 3, 4, 5), image="image")
+    partition = Partition("discs (generated)", frames, ranks, (1, 2, 3, 4, 5), {"image": "image"})
     return partition_task(partition, floor=floor, details={"data_seed": data_seed})
 
 
@@ -84,14 +84,15 @@ def digits_task() -> Task:
     """
     images, ranks = load_digits()
     frame = pd.DataFrame({"image": list(images)}, dtype=object)
-    rows = three_parts(TableSchema.of(frame, image="image").read(frame), ranks, seed=0)
+    columns = {"image": "image"}
+    rows = three_parts(Rows.of(frame, ranks, columns), seed=0)
     return partition_task(
         Partition(
             "digits",
             {part: frame.iloc[index].reset_index(drop=True) for part, index in rows.items()},
             {part: ranks[index] for part, index in rows.items()},
             tuple(range(10)),
-            image="image",
+            columns,
         )
     )
 
@@ -112,8 +113,7 @@ def partition_task(
         partition.ranks["test"],
         validation=(partition.features["valid"], partition.ranks["valid"]),
         floor=floor,
-        text=partition.text,
-        image=partition.image,
+        columns_by_kind=partition.columns_by_kind,
         details=details or {},
     )
 

@@ -262,13 +262,13 @@ def coverage(comparison: Comparison) -> Titled:
         ],
     )  # fmt: skip
     wished = base.mark_line(color=GREY, strokeDash=[4, 4]).encode(y="wished:Q")
-    own = _colour(comparison)
+    colour = _colour(comparison)
     lowest = min(0.5, float(frame["found"].min()))
-    held = base.mark_line(color=own, point=alt.OverlayMarkDef(color=own)).encode(
+    held = base.mark_line(color=colour, point=alt.OverlayMarkDef(color=colour)).encode(
         y=alt.Y("found:Q", title="found coverage", axis=alt.Axis(format=".0%"),
                 scale=alt.Scale(domain=[lowest, 1], zero=False))
     )  # fmt: skip
-    width = base.mark_line(color=own, point=alt.OverlayMarkDef(color=own)).encode(
+    width = base.mark_line(color=colour, point=alt.OverlayMarkDef(color=colour)).encode(
         y=alt.Y("width:Q", title="mean number of classes")
     )
     row = frame.iloc[(frame["wished"] - 0.9).abs().argmin()]

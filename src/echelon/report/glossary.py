@@ -60,23 +60,23 @@ def meanings(names: Sequence[str]) -> dict[str, str]:
     >>> sorted(set(meanings(["boosting", "mine"])) - set(TERMS))[:3]
     ['MAE', 'QWK', 'RMSE']
     """
-    found = {
+    words = {
         row.title: f"{row.meaning} {row.direction.capitalize()}."
         for row in shown_metrics(wide=True)
     }
     for name in names:
-        own = re.split("[:/]", name)[0]
-        row = METHODS.get(own) or MODELS.get(own)
+        word = re.split("[:/]", name)[0]
+        row = METHODS.get(word) or MODELS.get(word)
         if row is not None:
-            found[own] = f"{row.summary[:1].upper()}{row.summary[1:].rstrip('.')}."
+            words[word] = f"{row.summary[:1].upper()}{row.summary[1:].rstrip('.')}."
     known = set(names)
     baselines = {"constant", "cumulative link", "bag of words", "best possible"}
-    found |= {
+    words |= {
         term: meaning
         for term, meaning in TERMS.items()
         if term not in baselines or term in known or term == "constant"
     }
-    return dict(sorted(found.items(), key=lambda item: item[0].lower()))
+    return dict(sorted(words.items(), key=lambda item: item[0].lower()))
 
 
 class Glossary:

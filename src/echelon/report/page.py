@@ -94,11 +94,13 @@ def render(comparison: Comparison) -> str:
     parts = {
         "TITLE": _text(title_of(comparison)),
         "FACTS": facts(comparison),
-        "NAV": "".join(f'<a href="#{one.name}">{_text(one.short)}</a>' for one in sections),
+        "NAV": "".join(
+            f'<a href="#{section.name}">{_text(section.short)}</a>' for section in sections
+        ),
         "SECTIONS": "".join(
-            f'<section id="{one.name}" aria-labelledby="{one.name}-title">'
-            f'<h2 id="{one.name}-title">{_text(one.title)}</h2>{one.content}</section>'
-            for one in sections
+            f'<section id="{section.name}" aria-labelledby="{section.name}-title">'
+            f'<h2 id="{section.name}-title">{_text(section.title)}</h2>{section.content}</section>'
+            for section in sections
         ),
         "DATA": json.dumps(data, allow_nan=False).replace("<", "\\u003c"),
         "STYLE": _asset("page.css"),

@@ -31,10 +31,10 @@ def found_statistics(comparison: Comparison) -> tuple[str, Summary] | None:
 
 def statistics_charts(comparison: Comparison) -> dict[str, Titled]:
     """The forest plot, where a run has statistics with intervals."""
-    found = found_statistics(comparison)
-    if found is None:
+    statistics = found_statistics(comparison)
+    if statistics is None:
         return {}
-    _, summary = found
+    _, summary = statistics
     ratio = RATIO_NAMES.get(summary.link)
     keys = ("ratio", "ratio_lower", "ratio_upper") if ratio else ("estimate", "lower", "upper")
     rows = [
@@ -88,10 +88,10 @@ def statistics_charts(comparison: Comparison) -> dict[str, Titled]:
 
 def statistics_section(comparison: Comparison, figure: str) -> tuple[str, str] | None:
     """The heading and what stands below it, with the figure of the plot in it; None without any."""
-    found = found_statistics(comparison)
-    if found is None:
+    statistics = found_statistics(comparison)
+    if statistics is None:
         return None
-    name, summary = found
+    name, summary = statistics
     fit, tests = summary.fit, summary.likelihood_ratio or summary.wald
     sentences = [
         f"{LINK_NAMES.get(summary.link, summary.link).capitalize()}, fitted to {summary.rows:,} "

@@ -240,7 +240,7 @@ class Comparison:
     def findings(self) -> list[Diagnostic]:
         """Diagnostics of the main run."""
         arrays = self.main_run.predictions
-        found = diagnose(
+        findings = diagnose(
             self.truth,
             arrays["prediction"],
             arrays["probabilities"],
@@ -248,7 +248,7 @@ class Comparison:
             classes=self.classes,
         )
         # Curves of one run of several divisions say how it went, not how it compares.
-        return found + diagnose_fit(self.truth, arrays["probabilities"], self._record())
+        return findings + diagnose_fit(self.truth, arrays["probabilities"], self._record())
 
     def _record(self) -> FitRecord:
         run = self.main_run

@@ -71,17 +71,17 @@ def _list(document: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def _objects(document: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    found = _list(document, name)
-    if not all(isinstance(row, Mapping) for row in found):
-        raise ValueError(f"explanation.json: {name} must be a list of objects; got {found!r:.80}")
-    return found
+    rows = _list(document, name)
+    if not all(isinstance(row, Mapping) for row in rows):
+        raise ValueError(f"explanation.json: {name} must be a list of objects; got {rows!r:.80}")
+    return rows
 
 
 def _texts(document: Mapping[str, Any], name: str, *, single: bool = False) -> list[str]:
-    found = [document.get(name)] if single else _list(document, name)
-    if not all(isinstance(value, str) for value in found):
-        raise ValueError(f"explanation.json: {name} must be text; got {found!r:.80}")
-    return [str(value) for value in found]
+    texts = [document.get(name)] if single else _list(document, name)
+    if not all(isinstance(value, str) for value in texts):
+        raise ValueError(f"explanation.json: {name} must be text; got {texts!r:.80}")
+    return [str(value) for value in texts]
 
 
 def _numbers(
@@ -92,11 +92,11 @@ def _numbers(
     length: int | None = None,
     may_lack: bool = False,
 ) -> None:
-    found = [document.get(name)] if single else _list(document, name)
-    if not all(_is_number(value) or (may_lack and value is None) for value in found):
-        raise ValueError(f"explanation.json: {name} must be numbers; got {found!r:.80}")
-    if length is not None and len(found) != length:
-        raise ValueError(f"explanation.json: {name} must have {length} numbers; got {len(found)}")
+    numbers = [document.get(name)] if single else _list(document, name)
+    if not all(_is_number(value) or (may_lack and value is None) for value in numbers):
+        raise ValueError(f"explanation.json: {name} must be numbers; got {numbers!r:.80}")
+    if length is not None and len(numbers) != length:
+        raise ValueError(f"explanation.json: {name} must have {length} numbers; got {len(numbers)}")
 
 
 def _is_number(value: Any) -> bool:

@@ -273,8 +273,8 @@ def read_run(folder: str | Path) -> Run:
         config = _of_this_format(_parsed(whole("config.json")), "config.json", f"the run {folder}")
         documents = {name: _parsed(whole(f"{name}.json")) for name in _DOCUMENTS[1:]}
         if f"{_STATISTICS}.json" in sums:
-            found = _object(_parsed(whole(f"{_STATISTICS}.json")), f"{_STATISTICS}.json")
-            _object(documents["outcome"], "outcome.json")[_STATISTICS] = found
+            statistics = _object(_parsed(whole(f"{_STATISTICS}.json")), f"{_STATISTICS}.json")
+            _object(documents["outcome"], "outcome.json")[_STATISTICS] = statistics
         run = Run(
             config=RunConfig.of(config),
             history=_history(documents["history"]),
@@ -453,12 +453,13 @@ def set_aside(folder: str | Path) -> Path:
     return place
 
 
-def row_cells(frame: Any, text: str | None, image: str | None) -> dict[str, NDArray[Any]]:
+def row_cells(frame: Any, columns_by_kind: Mapping[str, str | None]) -> dict[str, NDArray[Any]]:
     """Texts and images of tested rows as arrays, for whoever shows single rows.
 
     Texts are cut, images are paths, or pixels where the cells are arrays of one shape.
     """
     cells: dict[str, NDArray[Any]] = {}
+    text, image = columns_by_kind.get("text"), columns_by_kind.get("image")
     if text is not None and text in frame:
         cells["text"] = np.array(
             [plain_text(cell)[:_TEXT_LENGTH] for cell in frame[text]], dtype=np.str_

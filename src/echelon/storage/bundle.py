@@ -219,8 +219,8 @@ def _entry(name: str, said: Any) -> _Entry:
 
 def _are_sizes(values: Any) -> bool:
     return isinstance(values, list) and all(
-        isinstance(one, int) and not isinstance(one, bool) and 0 <= one <= _MAX_SIDE
-        for one in values
+        isinstance(side, int) and not isinstance(side, bool) and 0 <= side <= _MAX_SIDE
+        for side in values
     )
 
 
@@ -263,7 +263,7 @@ def _refuse_constant(name: str) -> Any:
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    document = dict(pairs)
+    if len(document) != len(pairs):
         raise ValueError("it says something twice")
-    return found
+    return document

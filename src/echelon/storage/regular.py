@@ -62,8 +62,8 @@ def require_regular(path: str | os.PathLike[str]) -> None:
     _refuse_others(os.stat(path), path)
 
 
-def _refuse_others(found: os.stat_result, path: str | os.PathLike[str]) -> None:
-    if stat.S_ISREG(found.st_mode):
+def _refuse_others(status: os.stat_result, path: str | os.PathLike[str]) -> None:
+    if stat.S_ISREG(status.st_mode):
         return
-    kind = next((name for is_one, name in _KINDS if is_one(found.st_mode)), "something else")
+    kind = next((name for is_one, name in _KINDS if is_one(status.st_mode)), "something else")
     raise NotRegularError(f"{Path(path)} is {kind}, not a file")

@@ -44,8 +44,8 @@ class CheckpointFolder:
         if not self.path.exists():
             return None
         try:
-            found = read_bundle(self.path, _KEY)
-            found.require_whole()
+            bundle = read_bundle(self.path, _KEY)
+            bundle.require_whole()
         except FileNotFoundError:  # another process of this run has set it aside
             return None
         except NotRegularError as error:
@@ -53,7 +53,7 @@ class CheckpointFolder:
         except DamagedFileError as error:
             self.set_aside(str(error))
             return None
-        document = found.document
+        document = bundle.document
         if not isinstance(document, dict) or document.get("fingerprint") != self.fingerprint:
             raise ValueError(
                 f"the checkpoint {self.path} is of another run, with other data or settings; give "
@@ -62,7 +62,7 @@ class CheckpointFolder:
         if not isinstance(document.get("state"), dict):
             self.set_aside(f"{self.path} does not say where the run was")
             return None
-        return found.tensors, document["state"]
+        return bundle.tensors, document["state"]
 
     def set_aside(self, reason: str) -> None:
         """Keep a checkpoint that cannot be used under another name, and say so."""

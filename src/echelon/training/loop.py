@@ -82,9 +82,9 @@ def train(
             f"device or choose another method"
         )
     run = _Run(network, rows, validation, settings, seed, fabric, workers)
-    if folder is not None and (found := folder.load()) is not None:
-        if (misfit := run.misfit(*found)) is None:
-            run.restore(*found)
+    if folder is not None and (checkpoint := folder.load()) is not None:
+        if (misfit := run.misfit(*checkpoint)) is None:
+            run.restore(*checkpoint)
         else:
             folder.set_aside(f"the checkpoint {folder.path} does not fit its own run: {misfit}")
     saved = time.monotonic()
@@ -365,22 +365,24 @@ class _Run:
         network = {name: _outline(value) for name, value in self.network.state_dict().items()}
         inner = self.optimiser.optimizer
         parameters = [p for group in inner.param_groups for p in group["params"]]
-        expected: dict[str, Any] = {f"network.{name}": one for name, one in network.items()}
+        expected: dict[str, Any] = {f"network.{name}": outline for name, outline in network.items()}
         expected |= {f"average.{i}": _outline(mean) for i, mean in enumerate(self.average)}
         expected["random.order"] = _outline(self.order.get_state())
         expected["random.torch"] = _outline(self.random.state)
-        found = {name: _outline(value) for name, value in tensors.items()}
-        if "random.device" in found:  # a run may go on elsewhere
-            expected["random.device"] = (found["random.device"][0], torch.uint8)
-        if any(name.startswith("best.") for name in found):
-            expected |= {f"best.{name}": one for name, one in network.items()}
-        stepped = {name.rpartition(".")[0] for name in found if name.startswith("optimiser.")}
+        outlines = {name: _outline(value) for name, value in tensors.items()}
+        if "random.device" in outlines:  # a run may go on elsewhere
+            expected["random.device"] = (outlines["random.device"][0], torch.uint8)
+        if any(name.startswith("best.") for name in outlines):
+            expected |= {f"best.{name}": outline for name, outline in network.items()}
+        stepped = {name.rpartition(".")[0] for name in outlines if name.startswith("optimiser.")}
         for i, parameter in enumerate(parameters):
-            if (own := f"optimiser.{i}") in stepped:
-                expected[f"{own}.step"] = ((), torch.float32)
-                expected[f"{own}.exp_avg"] = expected[f"{own}.exp_avg_sq"] = _outline(parameter)
-        for name in sorted(expected.keys() | found.keys()):
-            if expected.get(name) != found.get(name):
+            if (prefix := f"optimiser.{i}") in stepped:
+                expected[f"{prefix}.step"] = ((), torch.float32)
+                expected[f"{prefix}.exp_avg"] = expected[f"{prefix}.exp_avg_sq"] = _outline(
+                    parameter
+                )
+        for name in sorted(expected.keys() | outlines.keys()):
+            if expected.get(name) != outlines.get(name):
                 return f"its {name} is not as it must be"
         try:
             for name in ("random.order", "random.torch"):
@@ -417,7 +419,7 @@ def _is_progress(document: dict[str, Any]) -> bool:
     """Whether a document holds the fields of :class:`Progress`, of their types."""
     history, best = document.get("history"), document.get("best_epoch")
     return (
-        set(document) == {one.name for one in fields(Progress)}
+        set(document) == {field_.name for field_ in fields(Progress)}
         and all(type(document[name]) is int and document[name] >= 0 for name in ("epoch", "step"))
         and type(document["loss_sum"]) in (int, float)
         and (best is None or (type(best) is int and 1 <= best <= document["epoch"]))
@@ -445,9 +447,9 @@ def _class_balanced_order(ranks: Tensor, seed: int) -> Tensor:
     generator = np.random.default_rng(seed)
     columns = []
     for value in present[np.argsort(first)]:
-        own = np.flatnonzero(values == value)
-        more = generator.choice(own, counts.max() - len(own))
-        columns.append(np.concatenate([own, more]))
+        members = np.flatnonzero(values == value)
+        more = generator.choice(members, counts.max() - len(members))
+        columns.append(np.concatenate([members, more]))
     return torch.from_numpy(np.stack(columns, 1).reshape(-1)).to(ranks.device)
 
 

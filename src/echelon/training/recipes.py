@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from numbers import Real
 from typing import Any, Literal
 
+import numpy as np
 from torch import nn
 
 from echelon.evaluation import metrics
@@ -338,7 +339,7 @@ def make_settings(
         Fields of :class:`Settings`; those that are None are left to the recipe.
     """
     require_recipe(recipe)
-    given = {name: value for name, value in overrides.items() if value is not None}
+    given = {name: _plain(value) for name, value in overrides.items() if value is not None}
     _require_names(given, [field.name for field in fields(Settings)])
     if "batch_size" in given:  # which the recipes count with
         _require_whole("batch_size", given["batch_size"])
@@ -427,6 +428,11 @@ def _paper_media(settings: Settings, spec: NetworkSpec, part: str) -> Settings:
         drop_last=drop_last,
         decision=_paper_decision(spec.method),
     )
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy's, as grids of settings are made of, as Python's."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _require_whole(name: str, value: Any) -> None:

@@ -190,8 +190,8 @@ def cell_kind(name: str) -> CellKind:
     place = KINDS[name].place
     assert place is not None
     module, _, attribute = place.partition(":")
-    found: CellKind = getattr(import_module(module), attribute)
-    return found
+    kind: CellKind = getattr(import_module(module), attribute)
+    return kind
 
 
 class InputOptions(NamedTuple):
@@ -215,7 +215,7 @@ def input_options(inputs: Mapping[str, Mapping[str, Any]] | None) -> InputOption
             f"inputs must be a mapping from kind ({kinds}) to options, such as "
             f"{{'{CELL_KINDS[0]}': {{...}}}}; got {inputs!r}"
         )
-    found = InputOptions({}, {})
+    sorted_options = InputOptions({}, {})
     for name, options in (inputs or {}).items():
         if name not in CELL_KINDS:
             close = difflib.get_close_matches(str(name), CELL_KINDS, n=1)
@@ -226,9 +226,11 @@ def input_options(inputs: Mapping[str, Mapping[str, Any]] | None) -> InputOption
                 f"the inputs of {name} must be a mapping from option to value; got {options!r}"
             )
         of_reading = cell_kind(name).reading_options
-        found.reading[name] = {key: options[key] for key in options if key in of_reading}
-        found.encoding[name] = {key: options[key] for key in options if key not in of_reading}
-    return found
+        sorted_options.reading[name] = {key: options[key] for key in options if key in of_reading}
+        sorted_options.encoding[name] = {
+            key: options[key] for key in options if key not in of_reading
+        }
+    return sorted_options
 
 
 def cell_bits(cells: NDArray[Any]) -> NDArray[np.uint64]:

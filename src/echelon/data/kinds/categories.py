@@ -28,6 +28,7 @@ MAX_CATEGORIES = 64  # of one column; rarer ones share the code of the unknown
 UNKNOWN = 0  # code of a category that is missing, rare, or was never seen
 
 _CODE = re.compile(r"0\d+")
+_CODE_AMONG = re.compile(r"^\s*0\d+\s*$", re.MULTILINE)
 _WHOLE = re.compile(r"[+-]?\d+")
 _LONGEST_NUMBER = 400  # characters of a category that is named as a number
 
@@ -41,6 +42,14 @@ def is_code(cell: Any) -> bool:
     [True, False, False, False, False]
     """
     return isinstance(cell, str) and _CODE.fullmatch(cell.strip()) is not None
+
+
+def find_codes(cells: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which cells, (n,), are codes with leading zeros."""
+    # nearly all columns have none, and one look at all of their cells is quicker than one at each
+    if all_texts(cells) and _CODE_AMONG.search("\n".join(cells)) is None:
+        return np.zeros(len(cells), dtype=bool)
+    return np.array([is_code(cell) for cell in cells], dtype=bool)
 
 
 def name_of(cell: Any) -> str | None:

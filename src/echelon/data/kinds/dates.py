@@ -107,10 +107,10 @@ def microseconds_of(cell: Any) -> int | None:
 
 
 def _microseconds_of_text(text: str) -> int | None:
-    found = _DATE.fullmatch(text)
-    if found is None:
+    match = _DATE.fullmatch(text)
+    if match is None:
         return None
-    year, month, day, hour, minute, second, fraction, zone = found.groups()
+    year, month, day, hour, minute, second, fraction, zone = match.groups()
     try:
         moment = dt.datetime(
             int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0),

@@ -161,19 +161,21 @@ def paper_images(**changed: Any) -> ImageSettings:
 
 def timm_images(name: str, **changed: Any) -> ImageSettings:
     """What timm's own configuration of a network says: size, crop, interpolation and scale."""
-    found = require("timm.models", "networks of timm").get_pretrained_cfg(name)
-    if found is None:
+    config = require("timm.models", "networks of timm").get_pretrained_cfg(name)
+    if config is None:
         return paper_images(**changed)
-    crop = int(found.input_size[-1])
+    crop = int(config.input_size[-1])
     return _changed(
         ImageSettings(
-            max(crop, math.floor(crop / (found.crop_pct or 1.0))),
+            max(crop, math.floor(crop / (config.crop_pct or 1.0))),
             crop,
             flip=True,
             keep_shape=True,
-            interpolation=found.interpolation if found.interpolation in _RESAMPLING else "bicubic",
-            mean=tuple(found.mean),
-            std=tuple(found.std),
+            interpolation=config.interpolation
+            if config.interpolation in _RESAMPLING
+            else "bicubic",
+            mean=tuple(config.mean),
+            std=tuple(config.std),
         ),
         changed,
     )
@@ -408,7 +410,7 @@ class Images:
         if generator is None:
             top, left = spare[0] // 2, spare[1] // 2
         else:
-            top, left = (int(generator.integers(one + 1)) for one in spare)
+            top, left = (int(generator.integers(room + 1)) for room in spare)
         cropped = image[top : top + size, left : left + size]
         if generator is not None and settings.flip and generator.random() < 0.5:
             cropped = cropped[:, ::-1]

@@ -63,7 +63,7 @@ class TokenLists:
     @classmethod
     def of(cls, lists: Iterable[Sequence[int]]) -> "TokenLists":
         """Of a list of ids for each text, none of them empty."""
-        rows = [np.asarray(one, dtype=np.int32) for one in lists]
+        rows = [np.asarray(tokens, dtype=np.int32) for tokens in lists]
         ends = np.cumsum([len(row) for row in rows], dtype=np.int64)
         return cls(np.concatenate(rows) if rows else np.zeros(0, np.int32), ends)
 
@@ -219,7 +219,7 @@ class PretrainedTokenizer(_TokenEncoding):
         """The tokenizer of a model's name or folder."""
         transformers = require("transformers", _PRETRAINED)
         try:
-            found = transformers.AutoTokenizer.from_pretrained(
+            tokenizer = transformers.AutoTokenizer.from_pretrained(
                 name, use_fast=True, trust_remote_code=False
             )
         except Exception as error:  # transformers raises almost anything on a damaged folder
@@ -227,10 +227,10 @@ class PretrainedTokenizer(_TokenEncoding):
                 f"there is no tokenizer for 'hf:{name}': {_first_line(error)}; give the name of "
                 f"a model that can be reached, or a folder with its files"
             ) from None
-        if not getattr(found, "is_fast", False):
+        if not getattr(tokenizer, "is_fast", False):
             raise ValueError(f"'hf:{name}' has no tokenizer.json, which a saved model needs")
-        longest = min(max_tokens, int(getattr(found, "model_max_length", max_tokens)))
-        return cls(found.backend_tokenizer.to_str(), longest)
+        longest = min(max_tokens, int(getattr(tokenizer, "model_max_length", max_tokens)))
+        return cls(tokenizer.backend_tokenizer.to_str(), longest)
 
     @property
     def num_tokens(self) -> int:
@@ -246,9 +246,9 @@ class PretrainedTokenizer(_TokenEncoding):
         """Token ids of each text, with the special tokens around them."""
         plain = [plain_text(text) for text in texts]
         with _without_panic():
-            found = self._tokenizer.encode_batch(plain)
+            encodings = self._tokenizer.encode_batch(plain)
         # A tokenizer without special tokens gives an empty text nothing.
-        return TokenLists.of(one.ids or [0] for one in found)
+        return TokenLists.of(encoding.ids or [0] for encoding in encodings)
 
     def describe(self) -> dict[str, Any]:
         """What a saved model stores."""
