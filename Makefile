@@ -14,7 +14,7 @@ test-memory: export MALLOC_CHECK_ := 3
 test-memory: export MALLOC_PERTURB_ := 165
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-vision test-slow test-memory lint format bench clean
+.PHONY: help setup demo test test-vision test-slow test-memory lint format figures bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -29,7 +29,7 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY) ## fit, evaluate and predict on generated data, and write a page about it
 	$(BIN)/python examples/demo.py
 
-test: $(READY) ## run the tests, the doctests and the code of the README
+test: $(READY) ## run the tests, the doctests and the code of the README and the docs
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-vision: $(READY) ## export every method with ResNet34 and VGG16 to ONNX, from pixels
@@ -62,6 +62,9 @@ bench: $(READY) ## time losses, training and prediction, and compare accuracy (h
 	$(BIN)/python benchmarks/experiments.py
 	$(BIN)/python benchmarks/text.py
 	$(BIN)/python benchmarks/images.py
+
+figures: $(READY) ## draw the figures of the README and the docs again
+	$(BIN)/python docs/making/figures.py
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache
