@@ -6,6 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from echelon.terminal import quoted
+
 CHUNK_ROWS = 100_000
 _IMAGE = "image"  # the column of images where the data are a folder of them
 
@@ -523,14 +525,16 @@ def split_pairs(text: str | None, option: str) -> dict[str, str] | None:
 
 
 def plain(values: list[Any]) -> str:
-    """Values for a sentence, not too many of them.
+    """Values for a sentence, not too many of them; one with a comma in it stands in quotes.
 
     Examples
     --------
     >>> plain([1, 2, 3])
     '1, 2, 3'
+    >>> print(plain(["no", "yes, a little"]))
+    no, 'yes, a little'
     """
-    shown = ", ".join(map(str, values[:20]))
+    shown = ", ".join(map(quoted, values[:20]))
     return shown if len(values) <= 20 else f"{shown}, ... ({len(values)} in all)"
 
 
