@@ -294,7 +294,9 @@ def prediction_table(row: dict[str, float]) -> str:
 def time_prediction(rounds: int) -> dict[str, float]:
     """Seconds for a million rows, through the estimator and through its bare network."""
     small, large = make_friedman(2000, NUM_CLASSES), make_friedman(1_000_000, NUM_CLASSES, seed=1)
-    model = echelon.OrdinalClassifier(settings={"max_epochs": 1}, random_state=0, device="cpu")
+    model = echelon.OrdinalClassifier(
+        backbone="mlp", settings={"max_epochs": 1}, random_state=0, device="cpu"
+    )
     model.fit(small.features, small.ranks)
     features = torch.from_numpy(large.features)
     best = {"echelon": float("inf"), "bare": float("inf")}
@@ -328,12 +330,13 @@ def measure_fit(rows: int, num_classes: int) -> dict[str, Any]:
     """Seconds and peak memory of a fit of one epoch, in this process."""
     data = make_friedman(rows, num_classes)
     features, ranks = data.features, data.ranks
-    quick = {"settings": {"max_epochs": 1, "batch_size": 256}}
-    warm = echelon.OrdinalClassifier(random_state=0, settings=quick)
+    quick = {"max_epochs": 1, "batch_size": 256}
+    warm = echelon.OrdinalClassifier(backbone="mlp", random_state=0, settings=quick)
     warm.fit(features[:2000], ranks[:2000])  # imports and first calls
     before = peak_memory(resource.RUSAGE_SELF)
     start = time.perf_counter()
-    model = echelon.OrdinalClassifier(random_state=0, settings={**quick, "refit": False})
+    settings = {**quick, "refit": False}
+    model = echelon.OrdinalClassifier(backbone="mlp", random_state=0, settings=settings)
     model.fit(features, ranks)
     return {
         "rows": rows,
@@ -353,7 +356,9 @@ def measure_prediction() -> dict[str, Any]:
         folder = Path(name)
         names = [f"V{i}" for i in range(1, 11)]
         small = make_friedman(2000)
-        model = echelon.OrdinalClassifier(settings={"max_epochs": 1}, random_state=0)
+        model = echelon.OrdinalClassifier(
+            backbone="mlp", settings={"max_epochs": 1}, random_state=0
+        )
         model.fit(pd.DataFrame(small.features, columns=names), small.ranks)
         model.save(folder / "model.echelon")
         writer = None
