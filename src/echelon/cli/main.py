@@ -28,6 +28,7 @@ from echelon.cli.methods import methods
 from echelon.cli.predict import predict
 from echelon.cli.report import report
 from echelon.cli.reproduce import reproduce
+from echelon.cli.serve import serve
 from echelon.processes import LAUNCHER, is_first_process, leave_with, world_size
 from echelon.terminal import one_line, speak_plainly
 
@@ -42,7 +43,7 @@ app = typer.Typer(
 )
 for _command in (
     check, fit, predict, evaluate, explain, export, info, methods, compare, grid, report,
-    reproduce,
+    reproduce, serve,
 ):  # fmt: skip
     app.command()(_command)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from echelon.data.schema import RawTable, TableSchema
 
-_QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 _DIGITS = 6  # significant ones of a quantile
 _FREQUENT = 5
 
@@ -47,7 +47,7 @@ def summarise_columns(schema: TableSchema, table: RawTable) -> list[dict[str, An
             present = values[~np.isnan(values)]
             summary["missing"] = _share(len(values) - len(present), len(values))
             summary["quantiles"] = (
-                [_short(q) for q in np.quantile(present, _QUANTILES)] if len(present) else []
+                [_short(q) for q in np.quantile(present, QUANTILES)] if len(present) else []
             )
         elif column.name in codes:
             counts = np.bincount(

@@ -22,12 +22,13 @@ from echelon.data.labels import Labels
 from echelon.data.numerals import WRITINGS
 from echelon.data.schema import TableSchema
 from echelon.evaluation.conformal import ConformalRows, require_score
-from echelon.storage.bundle import write_bundle
+from echelon.storage.bundle import checksum, write_bundle
 
 FORMAT_VERSION = 3
 KEY = "echelon_model"
 
 _MODEL, _CALIBRATION, _CONFORMAL = "model.", "calibration.", "conformal."  # before names of tensors
+_OF_THE_FILE = ("format", "echelon")  # entries that say who wrote it, not what the model is
 _PAIRS = "pairs"  # of a mapping whose keys are no strings, which JSON does not have
 _MAX_CLASSES = 65_536
 # What JSON has for the classes of each kind of array, and the array.
@@ -53,6 +54,23 @@ class Described(NamedTuple):
 
 def write_model(model: Any, path: str | Path) -> None:
     """Write a fitted model to a file; see :meth:`echelon.models.base.CurveClassifier.save`."""
+    described = describe(model)
+    write_bundle(path, described.tensors, KEY, described.document)
+
+
+def fingerprint(model: Any) -> str:
+    """A hash of all that a fitted model is, in 64 digits: two models with one predict alike.
+
+    It is that of the model and not of its file, so that a model has the same one before it is saved
+    and after it was loaded, by this version or by another.
+    """
+    described = describe(model)
+    known = {name: said for name, said in described.document.items() if name not in _OF_THE_FILE}
+    return checksum(described.tensors, known)
+
+
+def describe(model: Any) -> Described:
+    """All that a file says of a fitted model: values of JSON by name, and tensors by name."""
     described = model.describe_model()
     tensors = {f"{_MODEL}{name}": value.cpu() for name, value in described.tensors.items()}
     for prefix, group in ((_CONFORMAL, model.conformal_), (_CALIBRATION, model.calibration_)):
@@ -80,7 +98,7 @@ def write_model(model: Any, path: str | Path) -> None:
         "model": described.document,
     }
     # JSON knows neither paths nor the numbers of numpy, which options may hold.
-    write_bundle(path, tensors, KEY, json.loads(json.dumps(document, default=_plain)))
+    return Described(json.loads(json.dumps(document, default=_plain)), tensors)
 
 
 def describe_parameters(model: Any) -> dict[str, Any]:
