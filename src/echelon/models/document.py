@@ -28,7 +28,7 @@ FORMAT_VERSION = 3
 KEY = "echelon_model"
 
 _MODEL, _CALIBRATION, _CONFORMAL = "model.", "calibration.", "conformal."  # before names of tensors
-_OF_THE_FILE = ("format", "echelon")  # entries that say who wrote it, not what the model is
+_TOLD = ("format", "echelon", "history", "seconds")  # entries that do not say what a model is
 _PAIRS = "pairs"  # of a mapping whose keys are no strings, which JSON does not have
 _MAX_CLASSES = 65_536
 # What JSON has for the classes of each kind of array, and the array.
@@ -65,8 +65,16 @@ def fingerprint(model: Any) -> str:
     and after it was loaded, by this version or by another.
     """
     described = describe(model)
-    known = {name: said for name, said in described.document.items() if name not in _OF_THE_FILE}
-    return checksum(described.tensors, known)
+    return checksum(described.tensors, _without_telling(described.document))
+
+
+def _without_telling(value: Any) -> Any:
+    """A document without what is told of its file and of its fit, and is not the model."""
+    if isinstance(value, list):
+        return [_without_telling(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: _without_telling(said) for name, said in value.items() if name not in _TOLD}
 
 
 def describe(model: Any) -> Described:

@@ -90,9 +90,13 @@ class Gatherer(Generic[_Asked, _Given]):
             if not batch:
                 continue
             start = time.perf_counter()
-            given = await loop.run_in_executor(
-                self._thread, self._work, [waiting.asked for waiting in batch]
-            )
+            given: Sequence[_Given | Exception]
+            try:
+                given = await loop.run_in_executor(
+                    self._thread, self._work, [waiting.asked for waiting in batch]
+                )
+            except Exception as error:  # a fault, which must not be the end of all passes
+                given = [error] * len(batch)
             rows = sum(waiting.rows for waiting in batch)
             spent = (time.perf_counter() - start) / max(1, rows)
             self._seconds_a_row += 0.1 * (spent - self._seconds_a_row)
