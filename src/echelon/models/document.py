@@ -99,6 +99,7 @@ def describe(model: Any) -> Described:
         },
         "rows": model.num_rows_,
         "scores": model.scores_,
+        "reference": model.reference_,
         "about": model.about_,
         "columns": model.columns_,
         "cutpoints": None if model.cutpoints_ is None else model.cutpoints_.tolist(),
@@ -166,6 +167,8 @@ def restore(model: Any, document: Mapping[str, Any], tensors: Mapping[str, Tenso
     model.scores_ = document.get("scores")
     if model.scores_ is not None:
         require_scores(model.scores_)
+    # files of earlier versions have none
+    model.reference_ = _read_reference(document.get("reference"), num_classes)
     about = typed(document.get("about", {}), dict, "origin")
     model.about_ = {str(name): typed(said, str, "origin") for name, said in about.items()}
     model.skipped_, model.history_ = {}, []
@@ -182,6 +185,7 @@ def restore_member(model: Any, labels: Labels, schema: TableSchema, described: D
     model.conformal_ = model.calibration_ = model.calibration_summary_ = model.cutpoints_ = None
     model.skipped_, model.history_ = {}, []
     model.num_rows_, model.scores_, model.about_ = None, None, {}
+    model.reference_ = None
     model.take_schema(schema)
     model.rebuild_model(described)
 
@@ -265,6 +269,17 @@ def _read_summary(summary: Any) -> dict[str, dict[str, float]] | None:
         for scores in typed(summary, dict, "calibration").values():
             require_scores(scores)
     return cast("dict[str, dict[str, float]] | None", summary)
+
+
+def _read_reference(reference: Any, num_classes: int) -> dict[str, list[int]] | None:
+    if reference is None:
+        return None
+    for name, counts in typed(reference, dict, "reference").items():
+        if name not in ("classes", "predicted") or len(typed(counts, list, name)) != num_classes:
+            raise ValueError(f"its reference must count {num_classes} classes; got {name!r}")
+        if any(type(count) is not int or count < 0 for count in counts):
+            raise ValueError("its reference must hold counts")
+    return cast("dict[str, list[int]]", reference)
 
 
 def require_scores(scores: Any) -> None:
