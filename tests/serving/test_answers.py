@@ -27,7 +27,7 @@ def test_labels_that_are_numbers_stay_such_and_cells_are_quoted(fitted) -> None:
         np.array([1, 2]), np.full((2, 3), 1 / 3), None, np.array(["", 'a "b"; c'], dtype=object)
     )
     rows = json.loads(write_answer(model, said, JSON))["predictions"]
-    assert rows[0] == {"prediction": 1, "probabilities": [1 / 3] * 3, "outside": []}
+    assert rows[0] == {"prediction": 1, "probabilities": [0.333333333] * 3, "outside": []}
     assert rows[1]["outside"] == ['a "b"', "c"]
     lines = write_answer(model, said, CSV).decode().splitlines()
     assert lines[0] == "prediction,probability_low,probability_mid,probability_high,outside"

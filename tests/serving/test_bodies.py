@@ -72,3 +72,12 @@ def test_a_text_is_a_string() -> None:
     assert of_json({"said": "well"}, schema).cells["said"].tolist() == ["well"]
     with pytest.raises(Refusal, match="a text must be a string or null; got int"):
         of_json({"said": 5}, schema)
+
+
+@pytest.mark.parametrize("body", ['{"size": 1, "kind": "a", "size" : 2}', '[{"size":1,"size":2}]',
+                                  '{"kind": "a:b", "size": 1, "kind": "c"}'])  # fmt: skip
+def test_a_name_that_stands_twice_is_refused_however_it_is_written(body: str) -> None:
+    with pytest.raises(Refusal, match="every name once"):
+        rows_of_json(body.encode(), SCHEMA, LIMITS)
+    rows = rows_of_json(b'{"size": 1, "kind": "a:b {c}"}', SCHEMA, LIMITS)
+    assert rows.cells["kind"].tolist() == ["a:b {c}"]

@@ -197,7 +197,7 @@ def beyond_p_value(below: int, above: int, before: int, now: int) -> float:
 
     Examples
     --------
-    >>> beyond_p_value(0, 1, 99, 1)  # the largest of 100 is any of them
+    >>> round(beyond_p_value(0, 1, 99, 1), 6)  # the largest of 100 is any of them
     0.02
     >>> beyond_p_value(0, 0, 99, 1)
     1.0

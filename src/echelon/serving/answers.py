@@ -6,11 +6,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from echelon.serving.arrow import ARROW, arrow_of
 from echelon.serving.bodies import CSV, JSON, media_type
 from echelon.serving.served import Predictions, ServedModel
 
 _WRITTEN = (JSON, CSV, ARROW)
+_DIGITS = 9  # of a probability in text: more would be most of the work, and say nothing
 
 
 def answer_type(accept: str, sent: str) -> str:
@@ -40,7 +43,8 @@ def write_answer(model: ServedModel, predictions: Predictions, kind: str) -> byt
 
 def _json(model: ServedModel, predictions: Predictions) -> bytes:
     """Labels, probabilities in the order of the classes, intervals, and what lies outside."""
-    labels, probabilities = predictions.labels.tolist(), predictions.probabilities.tolist()
+    labels = predictions.labels.tolist()
+    probabilities = np.round(predictions.probabilities, _DIGITS).tolist()
     rows: list[dict[str, Any]] = [
         {"prediction": label, "probabilities": row}
         for label, row in zip(labels, probabilities, strict=True)
@@ -71,7 +75,8 @@ def _csv(columns: Mapping[str, Any]) -> bytes:
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(columns)
     cells = (
-        values.tolist() if hasattr(values, "tolist") else values for values in columns.values()
+        np.round(values, _DIGITS).tolist() if isinstance(values, np.ndarray) else values
+        for values in columns.values()
     )
     writer.writerows(zip(*cells, strict=True))
     return stream.getvalue().encode()
