@@ -1,5 +1,6 @@
 """The command ``serve``: a model behind an address."""
 
+import gc
 import json
 import sys
 import time
@@ -100,6 +101,9 @@ def serve(
     service = Service(file, limits, token, _silent if quiet else say)
 
     def started() -> None:
+        # what is there by now stays, and need not be looked through for garbage with every body
+        gc.collect()
+        gc.freeze()
         if as_json:
             said = {"address": address, "model": str(model), "hash": file.current.fingerprint}
             print(json.dumps(said), flush=True)
