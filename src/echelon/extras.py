@@ -28,7 +28,6 @@ _EXTRAS = {
     "torchmetrics": "metrics",
     "torchvision": "dev",
     "transformers": "text",
-    "starlette": "serve",
     "uvicorn": "serve",
     "vl_convert": "report",
 }

@@ -4,6 +4,7 @@ import collections
 import http.client
 import io
 import json
+import shutil
 import socket
 import threading
 import time
@@ -14,6 +15,8 @@ import pyarrow
 import pyarrow.ipc
 import pytest
 
+from echelon import OrdinalBoosting
+from echelon.models.document import fingerprint
 from echelon.serving.refusal import Limits
 from tests.serving.client import Client, serving
 from tests.serving.malformed import ARROW, CSV, changed_requests, stream_of, wrong_requests
@@ -209,6 +212,45 @@ def test_a_body_that_does_not_come_is_not_waited_for(model_path) -> None:
         raw.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
                     b"Content-Length: 100\r\n\r\n{")  # fmt: skip
         assert raw.recv(100).startswith(b"HTTP/1.1 408")
+
+
+def test_a_client_that_leaves_takes_nothing_with_it(client: Client, table) -> None:
+    with socket.create_connection(("127.0.0.1", client.port), timeout=20) as raw:
+        raw.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                    b"Content-Length: 5000\r\n\r\n" + b" " * 1000)  # fmt: skip
+        until(lambda: client.service.held == 1000)
+    until(lambda: client.service.held == 0)
+    assert client.lines[-1].endswith(" left")
+    assert client.ask("/predict", records(features(table, 1))).status == 200
+
+
+def until(holds) -> None:
+    """Wait for something, not for ever."""
+    end = time.monotonic() + 15
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_replaced_file_serves_without_a_request_that_fails(model_path, table, tmp_path) -> None:
+    path = tmp_path / "m"
+    shutil.copy(model_path, path)
+    with serving(path) as client:
+        first = client.ask("/info").json()["model"]
+        other = OrdinalBoosting(rounds=4, classes=["low", "mid", "high"], random_state=1)
+        other.fit(table.drop(columns="grade"), table["grade"]).save(path)
+        row, seen = records(features(table, 1)), set()
+
+        def is_new() -> bool:
+            answer = client.ask("/predict", row)
+            assert answer.status == 200
+            seen.add(answer.json()["model"])
+            return seen == {first, fingerprint(other)}
+
+        until(is_new)
+        (said,) = client.ask("/predict", row).json()["predictions"]
+        expected = other.predict_proba(features(table, 1))[0]
+        np.testing.assert_allclose(said["probabilities"], expected, atol=1e-6)
 
 
 def test_a_full_queue_says_when_to_come_back(model_path, table, monkeypatch) -> None:

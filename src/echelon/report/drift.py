@@ -15,14 +15,14 @@ def drift_contents(document: Mapping[str, Any] | None) -> list[str]:
         return []
     alarms = sum(test["alarm"] for test in document["tests"])
     count = len(document["tests"])
-    found = (
+    outcome = (
         f"{alarms} of {count} comparisons with the training rows found a change."
         if alarms
         else f"None of {count} comparisons with the training rows found a change."
     )
     lacking = "".join(f"<li>{_text(sentence)}</li>" for sentence in document["not_compared"])
     return [
-        f"<p><strong>{found}</strong> Rows of the same distribution raise an alarm, in any of "
+        f"<p><strong>{outcome}</strong> Rows of the same distribution raise an alarm, in any of "
         f"them, in {100 * document['level']:g} of 100 tables; the noise is what 95 of 100 stay "
         "below.</p>"
         '<div class="scroll" tabindex="0" role="region" aria-label="What changed since the fit">'

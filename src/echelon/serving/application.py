@@ -15,10 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import FastAPI
-from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from fastapi import FastAPI, Request, Response
 
 from echelon.serving.answers import answer_type, write_answer
 from echelon.serving.arrow import ARROW, rows_of_arrow
@@ -220,6 +217,10 @@ class Service:
         return await loop.run_in_executor(self._readers, function, *given)
 
 
+class _LeftError(Exception):
+    """A client that closed its connection before its body was whole."""
+
+
 class _Body:
     """The body of a request, whose bytes count among those that are held until it is released."""
 
@@ -239,7 +240,12 @@ class _Body:
         limits.require_body(int(declared) if declared.isascii() and declared.isdigit() else 0)
         self.service.predicting.require_room()
         parts = []
-        async for part in self.request.stream():
+        has_more = True
+        while has_more:
+            message = await self.request.receive()
+            if message["type"] == "http.disconnect":
+                raise _LeftError
+            part, has_more = message.get("body", b""), message.get("more_body", False)
             self.size += len(part)
             self.service.held += len(part)
             limits.require_body(self.size)
@@ -337,7 +343,7 @@ class _Watched:
         fault = ""
         try:
             await self._answered(endpoint, scope, counted_receive, counted_send)
-        except ClientDisconnect:
+        except _LeftError:
             fault = " left"
         except Exception as error:
             fault = f" {type(error).__name__}"
@@ -403,9 +409,8 @@ def make_application(service: Service) -> FastAPI:
         return _refused(error)
 
     async def refuse_path(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
         path = request.scope["path"]
-        if error.status_code == NOT_ALLOWED:
+        if path in _METHODS:
             response = _refused(Refusal(NOT_ALLOWED, f"{path} takes {_METHODS[path]} alone"))
             response.headers["Allow"] = _METHODS[path]
             return response
@@ -413,6 +418,7 @@ def make_application(service: Service) -> FastAPI:
         return _refused(Refusal(NOT_FOUND, f"there is no such path here; there are {known}"))
 
     app.add_exception_handler(Refusal, refuse)
-    app.add_exception_handler(HTTPException, refuse_path)
+    for status in (NOT_FOUND, NOT_ALLOWED):
+        app.add_exception_handler(status, refuse_path)
     app.add_middleware(_Watched, service=service)
     return app
