@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from echelon.evaluation.metrics import METRICS, Metric, constant_scores, shown_metrics
 from echelon.report.charts import Titled
+from echelon.report.drift import drift_contents
 from echelon.report.explanation import ExplainedSection
 from echelon.report.glossary import Glossary
 from echelon.report.palette import colours
@@ -49,6 +50,10 @@ def page_sections(
         *(
             Section("explanation", "What matters", f"What matters to {best}", content)
             for content in explained.contents(lambda *names: _figures(made, *names))
+        ),
+        *(
+            Section("drift", "Drift", "What changed since the fit", content)
+            for content in drift_contents(comparison.main_run.drift)
         ),
         Section(
             "errors",
