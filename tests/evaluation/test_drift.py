@@ -13,9 +13,8 @@ from echelon.evaluation.drift import (
 
 
 @pytest.mark.parametrize("ordered", [True, False])
-def test_the_rate_of_false_alarms_is_the_level(ordered: bool, monkeypatch) -> None:
+def test_the_rate_of_false_alarms_is_the_level(ordered: bool) -> None:
     """Rare cells among frequent ones, and fewer rows than a normal approximation would need."""
-    monkeypatch.setattr("echelon.evaluation.drift._DRAWS", 500)
     generator = np.random.default_rng(5)
     values = []
     for seed in range(100):

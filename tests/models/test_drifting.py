@@ -25,9 +25,8 @@ def names(found: echelon.models.drifting.Drift) -> set[tuple[str, str]]:
     return {(test.name, test.what) for test in found.alarms}
 
 
-def test_rows_of_the_same_distribution_seldom_alarm(monkeypatch) -> None:
+def test_rows_of_the_same_distribution_seldom_alarm() -> None:
     """The quick form: of 20 tables at 5 %, more than 4 alarm once in 400; tests/slow has 200."""
-    monkeypatch.setattr("echelon.evaluation.drift._DRAWS", 1000)
     assert alarm_rate(20, 300, 200, first=5000) <= 4 / 20
 
 

@@ -57,3 +57,11 @@ def test_rows_without_bytes_are_counted_before_they_are_made() -> None:
 def test_what_is_written_is_read() -> None:
     content = arrow_of({"size": [1.5], "kind": ["red"]})
     assert rows_of_arrow(content, SCHEMA, LIMITS).cells["kind"].tolist() == ["red"]
+
+
+def test_what_a_stream_says_for_pandas_changes_nothing() -> None:
+    """Of a column that it calls an index, nothing was left among the columns."""
+    table = pyarrow.Table.from_pandas(FRAME.set_index("kind"))
+    assert b'"index_columns": ["kind"]' in table.schema.metadata[b"pandas"]
+    rows = rows_of_arrow(stream_of(table), SCHEMA, LIMITS)
+    assert rows.cells["kind"].tolist() == ["red", "blue"]

@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 
-_DRAWS = 10_000
+_FIRST, _DRAWS = 1_000, 10_000
+_CLEAR = 0.1  # what the first draws give more often than this, more of them would not make rare
 _FEW = 10  # draws beyond what was seen; below so many, a bound says how rare it is
 _NOISE = 0.95  # the share of draws whose distance lies below what is called noise
 _MOST_POOLED = 10**9  # rows that numpy draws without putting them back
@@ -87,7 +88,22 @@ def count_change(
         raise ValueError("counts must be as many before as now, and none below 0")
     if not earlier.sum() or not new.sum():
         raise ValueError("counts must be of at least 1 row before and now")
-    drawn = _drawn_apart(earlier, new, np.random.default_rng(seed))
+    generator = np.random.default_rng(seed)
+    change = _compared(earlier, new, ordered, _FIRST, generator)
+    return (
+        change if change.p_value > _CLEAR else _compared(earlier, new, ordered, _DRAWS, generator)
+    )
+
+
+def _compared(
+    earlier: NDArray[np.int64],
+    new: NDArray[np.int64],
+    ordered: bool,
+    draws: int,
+    generator: np.random.Generator,
+) -> Change:
+    """What was seen beside so many draws; the first cell is what is missing."""
+    drawn = _drawn_apart(earlier, new, draws, generator)
     pooled = earlier + new
     seen = _shares(earlier[None], new[None], ordered)
     chance = _shares(pooled - drawn, drawn, ordered)
@@ -113,19 +129,19 @@ def count_change(
 
 
 def _drawn_apart(
-    earlier: NDArray[np.int64], new: NDArray[np.int64], generator: np.random.Generator
+    earlier: NDArray[np.int64], new: NDArray[np.int64], draws: int, generator: np.random.Generator
 ) -> NDArray[np.int64]:
     """New counts, (draws, cells), as chance would have them among all rows together."""
     pooled, count = earlier + new, int(new.sum())
     if pooled.sum() < _MOST_POOLED:
         apart: NDArray[np.int64] = generator.multivariate_hypergeometric(
-            pooled, count, size=_DRAWS, method="marginals"
+            pooled, count, size=draws, method="marginals"
         )
         return apart
     shares = pooled / pooled.sum()
     spread = np.sqrt(earlier.sum() / pooled.sum())  # without putting back, draws spread less
     mean = count * shares
-    drawn = generator.multinomial(count, shares, size=_DRAWS)
+    drawn = generator.multinomial(count, shares, size=draws)
     near: NDArray[np.int64] = np.rint(mean + spread * (drawn - mean)).astype(np.int64)
     return near.clip(0, pooled)
 

@@ -33,7 +33,8 @@ def rows_of_arrow(body: bytes, schema: TableSchema, limits: Limits) -> ReceivedR
             _require_columns(pyarrow, stream.schema, schema)
             table = _limited(stream, limits)
         table.validate(full=True)
-        frame = table.to_pandas(integer_object_nulls=True)
+        # what a stream says for pandas could make an index of a column, or rename it
+        frame = table.to_pandas(integer_object_nulls=True, ignore_metadata=True)
     except Refusal:
         raise
     except Exception as error:  # whatever damaged bytes lead a reader to
