@@ -218,8 +218,8 @@ class TableSchema:
                 )
             plain = self.parts == (TABLE,) and not self.categorical and array.dtype.kind in "biuf"
             if plain and all(column.kind == NUMBERS.name for column in self.columns):
-                numbers = self._without_codes(array_of_numbers(array))
-                return RawTable(numbers, np.zeros((len(numbers), 0), dtype=np.int64))
+                plain_numbers = self._without_codes(array_of_numbers(array))
+                return RawTable(plain_numbers, np.zeros((len(plain_numbers), 0), dtype=np.int64))
             table = frame_of(array)
         places = self._places(table)
 
@@ -230,7 +230,7 @@ class TableSchema:
         known = self.measured
         if decimal := table.attrs.get(DECIMAL):  # of this table, whatever the training rows had
             known = [replace(c, writing=decimal) if c.kind == NUMBERS.name else c for c in known]
-        numbers = self._plain_numbers(table, places)
+        numbers: NDArray[Any] | None = self._plain_numbers(table, places)
         if numbers is None:
             measured = [numbers_of(cells_in(c), c, remarks) for c in known]
             numbers = self.with_calendar(stack(measured, rows, np.float64))

@@ -2,9 +2,9 @@
 
 In float32 the rounding of a matrix product depends on how many rows are multiplied at once, and
 moves probabilities by more than 1e-6. Nearly all machines add up in one order where the number of
-rows is a multiple of a small number, and then float32 is as good as float64 at half the price. What
-that number is on this machine is tried out once for each network; where there is none, a copy of
-the network in float64 reads the rows. The copy is made once, and anew when the weights have changed.
+rows is a multiple of a small number, and then float32 is as good as float64 at half the price.
+What that number is on this machine is tried out once for each network; where there is none, a copy
+of the network in float64 reads the rows. It is made once, and anew when the weights have changed.
 """
 
 import copy
