@@ -95,8 +95,7 @@ def _made_up(network: OrdinalNetwork) -> tuple[Tensor, Tensor]:
     scale = _UNIFORM * encoder.scale.cpu() if encoder.scaling == "standard" else encoder.scale.cpu()
     numbers[:, encoder.kept.cpu()] = encoder.centre.cpu() + spread * scale
     codes = [
-        torch.randint(0, size + 1, (_ROWS,), generator=generator)
-        for size in encoder.num_categories
+        torch.randint(0, size + 1, (_ROWS,), generator=generator) for size in encoder.num_categories
     ]
     return numbers, torch.stack(codes, 1) if codes else torch.zeros(_ROWS, 0).long()
 
