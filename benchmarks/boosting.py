@@ -10,6 +10,7 @@ the difference lie between them.
     python benchmarks/boosting.py seconds     # 1,000 and 20,000 rows, against LightGBM's classes
     python benchmarks/boosting.py thresholds  # 100,000 rows: 100 classes against 10
     python benchmarks/boosting.py sample      # a sample of thresholds against all of them
+    python benchmarks/boosting.py fits        # 1,000 rows: seconds of the trees, networks and auto
 """
 
 import argparse
@@ -23,8 +24,10 @@ from typing import Any, NamedTuple
 import lightgbm
 import numpy as np
 import pandas as pd
+import torch
 from numpy.typing import NDArray
 
+import echelon
 from echelon.data import make_friedman
 from echelon.data.schema import TableSchema
 from echelon.data.splits import hold_out
@@ -57,6 +60,7 @@ def main() -> None:
     )
     runs = {
         "errors": errors, "seconds": seconds, "thresholds": many_thresholds, "sample": sample,
+        "fits": fits,
     }  # fmt: skip
     parser.add_argument("what", choices=tuple(runs))
     parser.add_argument("--threads", type=int, default=1)
@@ -119,6 +123,33 @@ def seconds(threads: int) -> None:
             f"{scores(theirs, division.test.ranks)[0]:.3f}; {trees.num_trees} trees",
             flush=True,
         )
+
+
+def fits(threads: int) -> None:
+    """Seconds of the processor, which other work beside it hardly changes, and of the clock."""
+    torch.set_num_threads(threads)
+    rows = make_friedman(1_000, num_classes=5, seed=80_000)
+    made = {
+        "OrdinalBoosting()": lambda: echelon.OrdinalBoosting(threads=threads, random_state=0),
+        'OrdinalClassifier(backbone="mlp")': lambda: network("mlp"),
+        'OrdinalClassifier(backbone="tabm")': lambda: network("tabm"),
+        "OrdinalClassifier()": lambda: network(None),
+        "AutoOrdinal()": lambda: echelon.AutoOrdinal(random_state=0),
+    }
+    print("| 1,000 rows, 5 classes | seconds of the processor | seconds |")
+    print("| --- | ---: | ---: |")
+    for name, make in made.items():
+        best = (np.inf, np.inf)
+        for _ in range(1 if name.startswith("Auto") else 2):
+            started = (time.process_time(), time.perf_counter())
+            make().fit(rows.features, rows.ranks)
+            ended = (time.process_time(), time.perf_counter())
+            best = min(best, (ended[0] - started[0], ended[1] - started[1]))
+        print(f"| `{name}` | {best[0]:.1f} | {best[1]:.1f} |", flush=True)
+
+
+def network(backbone: str | None) -> Any:
+    return echelon.OrdinalClassifier(backbone=backbone, random_state=0, device="cpu")
 
 
 def many_thresholds(threads: int) -> None:

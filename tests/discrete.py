@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from echelon import OrdinalClassifier
 
-NEW_ROWS = 20_000
+NEW_ROWS = 5000
 CALIBRATION_ROWS = 1000
 
 
@@ -24,6 +24,7 @@ def discrete_model() -> tuple[OrdinalClassifier, pd.DataFrame]:
     """A model that was fitted on such rows, and many new ones."""
     model = OrdinalClassifier(
         backbone="mlp",
+        backbone_options={"hidden": (32, 32)},
         settings={"max_epochs": 3},
         random_state=0,
         device="cpu",
@@ -41,8 +42,8 @@ def coverage_of_draw(
 ) -> float:
     """The share of new rows that are covered, after a draw of calibration rows.
 
-    The new rows have new labels each time, and there are so many that a prediction of all of them
-    is computed in another precision than one of the calibration rows.
+    The new rows have new labels each time, and there are so many that they are predicted in several
+    parts, where the calibration rows are one.
     """
     model.conformalize(*draw(CALIBRATION_ROWS, seed=1000 + seed), score=score)
     ends = model.predict_interval(table, coverage)

@@ -75,7 +75,7 @@ def test_frames_with_everything(data) -> None:
     frame["kind"] = np.where(frame["c"] > 0.5, "big", "small")
     frame.loc[::7, "kind"] = None
     y = pd.Categorical.from_codes(data.ranks, ["worst", "bad", "good", "best"], ordered=True)
-    model = OrdinalClassifier(**QUICK).fit(frame, y)
+    model = OrdinalClassifier(backbone="mlp", **QUICK).fit(frame, y)
     assert model.classes_.tolist() == ["worst", "bad", "good", "best"]
     assert model.feature_names_in_.tolist() == list(frame.columns)
     expected = model.predict_proba(frame)
@@ -88,7 +88,9 @@ def test_same_seed_same_bits_and_the_global_generator_is_left_alone(data) -> Non
     torch.manual_seed(1)
     before = torch.get_rng_state()
     one, other = (
-        OrdinalClassifier(**QUICK, backbone_options={"dropout": 0.1}).fit(data.features, data.ranks)
+        OrdinalClassifier(backbone="mlp", **QUICK, backbone_options={"dropout": 0.1}).fit(
+            data.features, data.ranks
+        )
         for _ in range(2)
     )
     assert torch.equal(torch.get_rng_state(), before)
@@ -102,15 +104,19 @@ def test_same_seed_same_bits_and_the_global_generator_is_left_alone(data) -> Non
 
 def test_an_absent_class_and_labels_with_gaps(data) -> None:
     y = data.ranks * 10
-    model = OrdinalClassifier(classes=[0, 5, 10, 20, 30], **QUICK).fit(data.features, y)
+    model = OrdinalClassifier(backbone="mlp", classes=[0, 5, 10, 20, 30], **QUICK).fit(
+        data.features, y
+    )
     assert model.predict_proba(data.features).shape == (600, 5)
     with pytest.raises(ValueError, match="7 in y is not in classes"):
-        OrdinalClassifier(classes=[0, 10, 20, 30], **QUICK).fit(data.features, np.where(y, y, 7))
+        OrdinalClassifier(backbone="mlp", classes=[0, 10, 20, 30], **QUICK).fit(
+            data.features, np.where(y, y, 7)
+        )
 
 
 def test_scikit_learns_relabelling_cannot_scramble_the_order(data) -> None:
     names = np.array(["worst", "bad", "good", "best"])
-    model = OrdinalClassifier(classes=list(names), **QUICK)
+    model = OrdinalClassifier(backbone="mlp", classes=list(names), **QUICK)
     with pytest.raises(ValueError, match="encoded the labels by letter"):
         cross_val_predict(
             model, data.features, names[data.ranks], method="predict_proba", cv=2,
@@ -120,7 +126,7 @@ def test_scikit_learns_relabelling_cannot_scramble_the_order(data) -> None:
 
 
 def test_decisions_need_no_retraining(data) -> None:
-    model = OrdinalClassifier(**QUICK).fit(data.features, data.ranks)
+    model = OrdinalClassifier(backbone="mlp", **QUICK).fit(data.features, data.ranks)
     curve = model.curve(data.features)
     for decision in ("median", "mean", "mode"):
         model.set_params(decision=decision)
@@ -133,7 +139,7 @@ def test_decisions_need_no_retraining(data) -> None:
 
 
 def test_grid_search_and_pipeline(data) -> None:
-    pipeline = make_pipeline(StandardScaler(), OrdinalClassifier(**QUICK))
+    pipeline = make_pipeline(StandardScaler(), OrdinalClassifier(backbone="mlp", **QUICK))
     grid = {"ordinalclassifier__method": ["corn", "ce"]}
     search = GridSearchCV(pipeline, grid, cv=2, scoring="neg_mean_absolute_error")
     search.fit(data.features, data.ranks)
@@ -142,14 +148,20 @@ def test_grid_search_and_pipeline(data) -> None:
 
 def test_weights(data) -> None:
     weight = np.where(data.ranks == 3, 100.0, 1.0)
-    heavy = OrdinalClassifier(**QUICK).fit(data.features, data.ranks, sample_weight=weight)
-    plain = OrdinalClassifier(**QUICK).fit(data.features, data.ranks)
-    by_class = OrdinalClassifier(**QUICK, class_weight={3: 100.0}).fit(data.features, data.ranks)
+    heavy = OrdinalClassifier(backbone="mlp", **QUICK).fit(
+        data.features, data.ranks, sample_weight=weight
+    )
+    plain = OrdinalClassifier(backbone="mlp", **QUICK).fit(data.features, data.ranks)
+    by_class = OrdinalClassifier(backbone="mlp", **QUICK, class_weight={3: 100.0}).fit(
+        data.features, data.ranks
+    )
     assert heavy.predict(data.features).mean() > plain.predict(data.features).mean()
     np.testing.assert_array_equal(
         by_class.predict_proba(data.features), heavy.predict_proba(data.features)
     )
-    equal = OrdinalClassifier(**QUICK).fit(data.features, data.ranks, sample_weight=[7.0] * 600)
+    equal = OrdinalClassifier(backbone="mlp", **QUICK).fit(
+        data.features, data.ranks, sample_weight=[7.0] * 600
+    )
     np.testing.assert_array_equal(
         equal.predict_proba(data.features), plain.predict_proba(data.features)
     )
@@ -192,7 +204,7 @@ def test_class_weights_act_on_the_validation_part(data) -> None:
     held = np.arange(600) >= 300
     top = held & (data.ranks == 3)
     weighted, alone = (
-        OrdinalClassifier(**QUICK, class_weight={0: 0.0, 1: 0.0, 2: 0.0}).fit(
+        OrdinalClassifier(backbone="mlp", **QUICK, class_weight={0: 0.0, 1: 0.0, 2: 0.0}).fit(
             data.features[~held], data.ranks[~held], X_val=data.features[rows],
             y_val=data.ranks[rows],
         )
@@ -205,13 +217,15 @@ def test_class_weights_act_on_the_validation_part(data) -> None:
 
 
 def test_own_validation_part_and_groups(data) -> None:
-    model = OrdinalClassifier(**QUICK)
+    model = OrdinalClassifier(backbone="mlp", **QUICK)
     model.fit(
         data.features[:400], data.ranks[:400], X_val=data.features[400:], y_val=data.ranks[400:]
     )
     assert model.best_epoch_ in (1, 2, 3)
     model.fit(data.features, data.ranks, groups=np.arange(600) // 10)
-    none = OrdinalClassifier(**QUICK, validation_fraction=0).fit(data.features, data.ranks)
+    none = OrdinalClassifier(backbone="mlp", **QUICK, validation_fraction=0).fit(
+        data.features, data.ranks
+    )
     assert none.best_epoch_ is None
 
 
@@ -226,7 +240,7 @@ def test_own_network(data) -> None:
 
 
 def test_pickles_for_workers(data) -> None:
-    model = OrdinalClassifier(**QUICK).fit(data.features, data.ranks)
+    model = OrdinalClassifier(backbone="mlp", **QUICK).fit(data.features, data.ranks)
     copied = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(
         copied.predict_proba(data.features), model.predict_proba(data.features)
@@ -288,28 +302,64 @@ def test_wrong_parameters(data, change, message: str) -> None:
 
 def test_the_number_of_rows_beside_it_does_not_move_a_prediction() -> None:
     data = make_friedman(5000, num_classes=10)
-    model = OrdinalClassifier("ce", settings={"max_epochs": 8}, random_state=0, device="cpu")
+    model = OrdinalClassifier(
+        "ce", "tabm", settings={"max_epochs": 8}, random_state=0, device="cpu"
+    )
     model.fit(data.features[:1500], data.ranks[:1500])
     together = model.predict_proba(data.features)
     alone = [model.predict_proba(some) for some in np.split(data.features, [1, 2, 30, 3000])]
     np.testing.assert_allclose(np.concatenate(alone), together, rtol=0, atol=1e-9)
 
 
+def test_several_networks_share_the_time_and_give_the_mean_of_their_curves(data, tmp_path) -> None:
+    options = {"max_epochs": 3, "networks": 2, "refit": False}
+    model = OrdinalClassifier(
+        backbone="mlp",
+        settings=options,
+        random_state=0,
+        device="cpu",
+        checkpoint_dir=tmp_path / "c",
+    ).fit(data.features, data.ranks)
+    table = model.schema_.read(data.features[:50])
+    members = model.network_(model.readers_.inputs(table, model.network_.encoder))
+    assert members.shape == (50, 2, 3)
+    curves = model.network_.method.curve(members).probabilities
+    assert not torch.allclose(curves[:, 0], curves[:, 1], atol=1e-3)  # each has its own weights
+    mean = curves.mean(1).detach().numpy()
+    np.testing.assert_allclose(model.predict_proba(data.features[:50]), mean, atol=1e-5)
+    model.save(tmp_path / "m")
+    loaded = echelon.load(tmp_path / "m").predict_proba(data.features)
+    np.testing.assert_array_equal(loaded, model.predict_proba(data.features))
+    model.set_params(
+        settings={"max_epochs": 30, "networks": 3}, time_limit=1e-9, checkpoint_dir=None
+    )
+    assert [len(model.fit(data.features, data.ranks).history_), model.spec_.networks] == [1, 3]
+
+
+@pytest.mark.parametrize("networks", [0, 1.5, "two"])
+def test_networks_are_counted_in_whole_numbers(data, networks) -> None:
+    model = OrdinalClassifier(settings={"networks": networks}, device="cpu")
+    with pytest.raises(ValueError, match="networks must be a whole number from 1 to 100"):
+        model.fit(data.features, data.ranks)
+
+
 def test_labels_of_validation_rows_need_the_rows(data) -> None:
     for given in ({"y_val": data.ranks}, {"X_val": data.features}):
         with pytest.raises(ValueError, match=r"y_val .*None; pass both or neither"):
-            OrdinalClassifier(**QUICK).fit(data.features, data.ranks, **given)
+            OrdinalClassifier(backbone="mlp", **QUICK).fit(data.features, data.ranks, **given)
 
 
 def test_one_row_and_few_rows() -> None:
     with pytest.raises(ValueError, match=r"n_samples=1|at least 2 classes"):
-        OrdinalClassifier(**QUICK).fit(np.zeros((1, 2)), [1])
-    small = OrdinalClassifier(**QUICK).fit(np.arange(6.0).reshape(3, 2), [1, 2, 3])
+        OrdinalClassifier(backbone="mlp", **QUICK).fit(np.zeros((1, 2)), [1])
+    small = OrdinalClassifier(backbone="mlp", **QUICK).fit(np.arange(6.0).reshape(3, 2), [1, 2, 3])
     assert small.predict(np.zeros((1, 2))).shape == (1,)
 
 
 def test_only_constant_columns() -> None:
-    model = OrdinalClassifier(**QUICK, validation_fraction=0).fit(np.ones((30, 2)), [1, 2, 2] * 10)
+    model = OrdinalClassifier(backbone="mlp", **QUICK, validation_fraction=0).fit(
+        np.ones((30, 2)), [1, 2, 2] * 10
+    )
     assert model.predict(np.ones((2, 2))).tolist() == [2, 2]
 
 
@@ -358,6 +408,7 @@ def test_the_architecture_stands_apart_from_the_training(saved: Path) -> None:
         "method_options": {},
         "input_options": {},
         "scaling": "standard",
+        "networks": 1,
     }
     assert document["training"]["max_epochs"] == 2
     assert not set(document["training"]) & set(document["network"])

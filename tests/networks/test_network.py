@@ -44,6 +44,19 @@ def test_loss_and_curve_are_those_of_a_converted_network() -> None:
     assert torch.equal(made.curve(logits).probabilities, other.curve(logits).probabilities)
 
 
+@pytest.mark.parametrize("backbone", ["mlp", "tabm"])
+def test_networks_side_by_side_give_the_mean_of_their_curves(backbone: str) -> None:
+    each = [network(backbone) for _ in range(3)]
+    for number, single in enumerate(each):
+        torch.nn.init.normal_(single.head.weight, std=number + 1.0)
+    made = OrdinalNetwork.side_by_side(each)
+    cells = {"table": (NUMBERS, CODES)}
+    curves = [single.curve(single(cells)).probabilities for single in each]
+    assert not torch.allclose(curves[0], curves[1], atol=1e-3)
+    torch.testing.assert_close(made.curve(made(cells)).probabilities, sum(curves) / 3)
+    assert OrdinalNetwork.side_by_side(each[:1]) is each[0]
+
+
 def test_members_of_an_ensemble_learn_side_by_side() -> None:
     made = network("tabm", members=4)
     logits = made({"table": (NUMBERS, CODES)})

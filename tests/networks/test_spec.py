@@ -13,6 +13,7 @@ SPEC = NetworkSpec(
     {"normaliser": "rows"},
     {"text": {"max_tokens": 9}},
     "standard",
+    3,
 )
 
 
@@ -30,6 +31,9 @@ def test_it_comes_back_from_json_as_it_was() -> None:
         ({"backbone_options": {"table": [8]}}, "a mapping for each part"),
         ({"method_options": None}, "method_options of a network must be a mapping"),
         ({"scaling": "log"}, "scaling must be one of 'quantile'"),
+        ({"networks": 0}, "networks must be a whole number from 1 to 100, such as 3; got 0"),
+        ({"networks": True}, "networks must be a whole number .* got True"),
+        ({"networks": 10**9}, "networks must be a whole number .* got 1000000000"),
         ({"learning_rate": 1}, "no description of a network"),
     ],
 )

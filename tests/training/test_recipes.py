@@ -47,14 +47,18 @@ def test_few_rows_are_learnt_by_an_ensemble_where_nobody_said_otherwise(given, e
         asked.get("num_rows"),
     )  # fmt: skip
     assert spec.backbones == {"table": expected}
+    assert spec.networks == (3 if expected == "tabm" else 1)
+    assert make_spec("default", "corn", "tabm", ("table",), {}, 100).networks == 1
 
 
 def test_every_setting_says_what_it_is() -> None:
     text = Settings.__doc__
     assert [field.name for field in fields(Settings) if f"    {field.name} : " not in text] == []
     assert "`scaling`" in text
+    assert "`networks`" in text
     assert set(SETTING_NAMES) == {field.name for field in fields(Settings)} - {"decision"} | {
-        "scaling"
+        "scaling",
+        "networks",
     }
 
 
@@ -63,7 +67,7 @@ def test_every_setting_says_what_it_is() -> None:
     [
         ({"max_epoch": 3}, "no setting 'max_epoch'; there are: .*: did you mean 'max_epochs'"),
         ({"learning_rates": 1}, "did you mean 'learning_rate'"),
-        ({"momentum": 1}, "no setting 'momentum'; there are: max_epochs.*scaling: leave it out"),
+        ({"momentum": 1}, "no setting 'momentum'; there are: max_epochs.*networks: leave it out"),
         ({3: 1}, "no setting '3'"),
         ({"decision": "mode"}, "got 'decision', which is a parameter of its own: write decision="),
         (["max_epochs"], r"settings must be a mapping .* such as \{'max_epochs': 10\}; got \["),

@@ -1,10 +1,10 @@
 """Methods with one score per row: the cumulative link model and regression on the rank."""
 
-import math
 from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.nn.functional import softplus as torch_softplus
 
 from echelon.functional._intervals import (
     log_cloglog,
@@ -21,6 +21,7 @@ from echelon.functional._precision import as_float, wide
 Link = Literal["logit", "probit", "cloglog"]
 
 _LINKS = ("logit", "probit", "cloglog")
+_FAR = 1e30  # a distance at which a probability is 1, its logarithm and its slope 0
 _MAX_LOG_SIGMA = 30.0  # keeps squared residuals of 1e4 spreads finite in float32
 
 
@@ -126,29 +127,33 @@ def clm_costs_of_rank(logits: Tensor, ranks: Tensor, link: Link = "logit") -> Te
     num_classes = logits.shape[-1] + 1
     # not by slices: each would fill a whole gradient with zeros
     first, steps = torch.split_with_sizes(logits, [1, num_classes - 2], -1)
-    # cutpoint - score: the widths are minus the log_sigmoid of minus the steps
-    widths = log_sigmoid(-steps).cumsum(-1, dtype=_sum_dtype(logits))
-    sums = (first - widths).to(logits.dtype)
-    # Both distances of every rank and its step side by side: one read serves all three. The lowest
-    # rank has no lower cutpoint and the top rank no upper one, and neither has a step.
-    high = torch.full_like(first, math.inf)
-    table = torch.cat([-high, first, sums, high, steps, high], -1)  # (..., 2K)
-    columns = torch.tensor((0, 1, num_classes), device=logits.device)
-    picked = table.gather(-1, ranks.unsqueeze(-1) + columns)  # lower, upper, step
+    place, minus_steps = ranks.unsqueeze(-1), -steps
+    # The lowest and the top rank have no step: one that is far away has no cost and no slope.
+    far = torch.full_like(first, -_FAR)
+    minus_step = torch.cat([far, minus_steps, far], -1).gather(-1, place)
+    # The lower cutpoint minus the score, from the widths of the ranks between, which are minus the
+    # log_sigmoid of minus their steps; of the lowest rank, which has none, the upper one.
+    number = torch.arange(1, num_classes - 1, dtype=logits.dtype, device=logits.device)
+    minus_below = (number - place).clamp_(-1, 0)  # (..., K-2): -1 for those ranks
+    between = (log_sigmoid(minus_steps) * minus_below).sum(-1, True, dtype=_sum_dtype(logits))
+    distance = first + between
     if link == "logit":
-        # P(y > rank - 1) P(y <= rank) sigmoid(step), see clm_log_probabilities
-        return -log_sigmoid(picked * torch.tensor((-1.0, 1.0, 1.0), device=logits.device))
-    lower, upper, step = picked.unbind(-1)
+        # P(y > rank - 1) P(y <= rank) sigmoid(step), see clm_log_probabilities. At the lowest rank,
+        # P(y <= rank) stands in the first place, and the others are 1.
+        lower = (distance * (place - 0.5).sign()).to(logits.dtype)
+        minus_upper = log_sigmoid(minus_step) - lower
+        return torch_softplus(torch.cat([lower, minus_upper, minus_step], -1), 1, 40)
     is_lowest, is_top = ranks == 0, ranks == num_classes - 1
-    # Where it is thrown away, an infinity would become a NaN in the gradient.
-    lower, upper = torch.where(is_lowest, 0.0, lower), torch.where(is_top, 0.0, upper)
-    step = torch.where(is_lowest | is_top, 0.0, step)
+    # Where it is thrown away, a step that is far away would become a NaN in the gradient.
+    step = -torch.where(is_lowest | is_top, 0.0, minus_step.squeeze(-1))
+    width, distance = softplus(step), distance.squeeze(-1)
+    lower, upper = distance.to(logits.dtype), (distance + width).to(logits.dtype)
     if link == "probit":
-        middle = log_normal_interval(lower, upper, softplus(step), log_softplus(step))
-        ends = log_normal_cdf(torch.where(is_lowest, upper, -lower))
+        middle = log_normal_interval(lower, upper, width, log_softplus(step))
+        ends = log_normal_cdf(torch.where(is_lowest, lower, -lower))
     else:
         middle = log_cloglog_survival(lower) + log_cloglog(lower + step)
-        ends = torch.where(is_lowest, log_cloglog(upper), log_cloglog_survival(lower))
+        ends = torch.where(is_lowest, log_cloglog(lower), log_cloglog_survival(lower))
     return -torch.where(is_lowest | is_top, ends, middle).unsqueeze(-1)
 
 

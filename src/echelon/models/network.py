@@ -34,7 +34,10 @@ from echelon.networks.spec import NetworkSpec
 
 if TYPE_CHECKING:  # a model is loaded, predicts and is exported without the training room
     from echelon.training.batches import EncodedRows
+    from echelon.training.loop import Progress
     from echelon.training.recipes import Settings
+
+_SEEDS_APART = 1000  # of networks side by side; the processes of a training take the next ones
 
 
 class OrdinalClassifier(CurveClassifier):
@@ -50,9 +53,9 @@ class OrdinalClassifier(CurveClassifier):
         ``"hf:NAME-OR-FOLDER"``, a pretrained encoder; for images ``"resnet"``, for small ones, or
         ``"timm:NAME"``. Rows of several parts have one each, whose features stand side by side:
         ``{"table": "mlp", "text": "lstm", "image": "resnet"}``, which are also the defaults of
-        recipe "default". A table alone of up to 5,000 rows has ``"tabm"`` as its default, unless
-        options of backbones are given or the method compares the rows of a batch; recipe "paper"
-        has the paper's MLP.
+        recipe "default". A table alone of up to 5,000 rows has ``"tabm"`` as its default, three
+        of them with two hidden layers, whose curves are averaged, unless options of backbones are
+        given or the method compares the rows of a batch; recipe "paper" has the paper's MLP.
     text, image : str, optional
         The column that holds texts, and the one that holds images: paths, arrays or PIL images.
         Where X is nothing but texts or images, the backbone's name says enough.
@@ -93,10 +96,10 @@ class OrdinalClassifier(CurveClassifier):
         Choices of training that override single ones of the recipe, as ``{"max_epochs": 10}``:
         `max_epochs`, `batch_size`, `learning_rate`, `weight_decay`, `patience`, `metric` (which
         chooses the best epoch on the validation rows), `precision`, `schedule`, `warm_up`,
-        `clip_norm`, `batches`, `drop_last`, `refit`, `average`, `decay_thresholds` and `scaling`.
-        :class:`echelon.training.recipes.Settings` says what each of them is.
+        `clip_norm`, `batches`, `drop_last`, `refit`, `average`, `decay_thresholds`, `scaling` and
+        `networks`. :class:`echelon.training.recipes.Settings` says what each of them is.
     time_limit : float, optional
-        Seconds after which the training ends with the epoch it is in.
+        Seconds after which the training ends with the epoch it is in; several networks share them.
     verbose : int
         0 is silent, 1 shows progress.
 
@@ -105,8 +108,9 @@ class OrdinalClassifier(CurveClassifier):
     classes_ : array, shape (K,)
         The labels in rank order.
     history_ : list of dict
-        Loss and validation metric of each epoch.
+        Loss and validation metric of each epoch; of the first network, where there are several.
     best_epoch_ : int or None
+        Of the first network, where there are several.
     cutpoints_ : array, shape (K-1,), or None
         Where the decision "kappa" cuts the expected rank.
     skipped_ : dict from row to reason
@@ -196,27 +200,53 @@ class OrdinalClassifier(CurveClassifier):
         check_decision(
             settings.decision if self.decision is None else self.decision, labels.num_classes
         )
-        network, readers = self._build(rows, spec, labels, seed)
-        encoded = _encoded(readers, network, rows)
-        held = None if validation is None else _encoded(readers, network, validation)
-        if self.verbose:
-            parts = [rows] if validation is None else [rows, validation]
-            print(_memory_line(parts, encoded, network), file=sys.stderr)
-        progress = self._train(network, encoded, held, spec, settings, seed)
-        self.network_, self.readers_, self.spec_ = network, readers, spec
-        self.training_ = asdict(settings)
-        self.history_, self.best_epoch_ = progress.history, progress.best_epoch
+        everyone = [settings] * spec.networks
+        seen = self._train_all(rows, validation, spec, everyone, labels, seed)
+        self.spec_, self.training_ = spec, asdict(settings)
+        self.history_, self.best_epoch_ = seen[0].history, seen[0].best_epoch
+        self._best_epochs = [progress.best_epoch for progress in seen]
 
     def fit_again(self, rows: Rows, labels: Labels, seed: int) -> None:
         """Train anew on all rows for the number of epochs that the held-out rows chose."""
         settings = self.settings_
-        if not settings.refit or self.best_epoch_ is None:
+        epochs = [chosen for chosen in self._best_epochs if chosen is not None]
+        if not settings.refit or not epochs:
             return
-        network, readers = self._build(rows, self.spec_, labels, seed)
-        fixed = replace(settings, max_epochs=self.best_epoch_)
-        encoded = _encoded(readers, network, rows)
-        self._train(network, encoded, None, self.spec_, fixed, seed, "refit")
-        self.network_, self.readers_ = network, readers
+        everyone = [replace(settings, max_epochs=chosen) for chosen in epochs]
+        self._train_all(rows, None, self.spec_, everyone, labels, seed, "refit")
+
+    def _train_all(
+        self,
+        rows: Rows,
+        validation: Rows | None,
+        spec: NetworkSpec,
+        everyone: "Sequence[Settings]",
+        labels: Labels,
+        seed: int,
+        stage: str = "",
+    ) -> "list[Progress]":
+        """Train a network with each of the settings, and put them side by side."""
+        networks: list[OrdinalNetwork] = []
+        seen: list[Progress] = []
+        for number, settings in enumerate(everyone):
+            network, readers = self._build(
+                rows, replace(spec, networks=1), labels, seed + number * _SEEDS_APART
+            )
+            if not networks:  # all of them see the same features
+                encoded = _encoded(readers, network, rows)
+                held = None if validation is None else _encoded(readers, network, validation)
+                if self.verbose and not stage:
+                    parts = [rows] if validation is None else [rows, validation]
+                    print(_memory_line(parts, encoded, network), file=sys.stderr)
+            name = "-".join(filter(None, (stage, f"network-{number + 1}" if number else "")))
+            seen.append(
+                self._train(
+                    network, encoded, held, spec, settings, seed + number * _SEEDS_APART, name
+                )
+            )
+            networks.append(network)
+        self.network_, self.readers_ = OrdinalNetwork.side_by_side(networks), readers
+        return seen
 
     @property
     def settings_(self) -> "Settings":
@@ -243,6 +273,7 @@ class OrdinalClassifier(CurveClassifier):
             "method_options": self.method_options,
             "inputs": input_options(self.inputs).encoding,
             "scaling": overrides.pop("scaling", None),
+            "networks": overrides.pop("networks", None),
         }
         # Costs and cut-points apply to the finished model; the recipe's rule serves until then.
         overrides["decision"] = self.decision if str(self.decision) in DECISIONS else None
@@ -270,7 +301,7 @@ class OrdinalClassifier(CurveClassifier):
         settings: "Settings",
         seed: int,
         stage: str = "",
-    ) -> Any:
+    ) -> "Progress":
         from echelon.training.batches import fingerprint
         from echelon.training.checkpoints import CheckpointFolder
         from echelon.training.devices import make_fabric
@@ -293,7 +324,7 @@ class OrdinalClassifier(CurveClassifier):
                 fabric=fabric,
                 folder=folder,
                 on_epoch=report,
-                time_limit=self.time_limit,
+                time_limit=None if self.time_limit is None else self.time_limit / spec.networks,
                 workers=self._workers(rows.features),
             )
 

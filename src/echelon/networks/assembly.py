@@ -19,7 +19,7 @@ from echelon.data.kinds.tabular import TableEncoder
 from echelon.data.schema import RawTable, TableSchema
 from echelon.methods import Method
 from echelon.networks.joined import JoinedBackbone
-from echelon.networks.network import OrdinalNetwork
+from echelon.networks.network import BackbonesBeside, OrdinalNetwork
 from echelon.networks.spec import NetworkSpec
 from echelon.networks.table import (
     PARTS,
@@ -127,13 +127,16 @@ def make_network(
     encoder: TableEncoder, readers: Readers, spec: NetworkSpec, method: Method, given: Any = None
 ) -> OrdinalNetwork:
     """The network that a spec describes; `given` may be a backbone of the user's, copied."""
-    if isinstance(given, nn.Module):
-        backbone = copy.deepcopy(given)
-        return OrdinalNetwork(
-            encoder, backbone, method, output_size(backbone, encoder.num_features)
-        )
-    backbone = make_backbones(encoder, readers, spec)
-    return OrdinalNetwork(encoder, backbone, method, cast(int, backbone.out_features))
+    made = []
+    for _ in range(spec.networks):
+        if isinstance(given, nn.Module):
+            backbone = copy.deepcopy(given)
+            size = output_size(backbone, encoder.num_features)
+        else:
+            backbone = make_backbones(encoder, readers, spec)
+            size = cast(int, backbone.out_features)
+        made.append(OrdinalNetwork(encoder, backbone, method, size))
+    return OrdinalNetwork.side_by_side(made)
 
 
 def make_backbones(encoder: TableEncoder, readers: Readers, spec: NetworkSpec) -> nn.Module:
@@ -150,6 +153,8 @@ def make_backbones(encoder: TableEncoder, readers: Readers, spec: NetworkSpec) -
 def text_network(network: nn.Module) -> nn.Module | None:
     """What reads the texts inside a network; None where nothing does."""
     backbone = getattr(network, "backbone", None)
+    if isinstance(backbone, BackbonesBeside):  # which are alike
+        backbone = backbone[0]
     if not isinstance(backbone, JoinedBackbone) or "text" not in backbone.parts:
         return None
     return backbone.parts["text"]

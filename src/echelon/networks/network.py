@@ -1,8 +1,9 @@
 """An encoder, a backbone and a head: everything from raw cells to logits, loss and curve."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from echelon.curve import RankCurve
@@ -71,18 +72,36 @@ class OrdinalNetwork(OrdinalModule):
     method : Method
     out_features : int
         Of the backbone.
+    head : nn.Module, optional
+        From what the backbone gives to logits; without it, the method's.
     """
 
     has_members = True
 
     def __init__(
-        self, encoder: nn.Module, backbone: nn.Module, method: Method, out_features: int
+        self,
+        encoder: nn.Module,
+        backbone: nn.Module,
+        method: Method,
+        out_features: int,
+        head: nn.Module | None = None,
     ) -> None:
         super().__init__()
         self.encoder = encoder
         self.backbone = backbone
-        self.head = method.head(out_features)
+        self.out_features = out_features
+        self.head = method.head(out_features) if head is None else head
         self.method = method
+
+    @classmethod
+    def side_by_side(cls, networks: "Sequence[OrdinalNetwork]") -> "OrdinalNetwork":
+        """One network of several that were built alike: its curve is the mean of theirs."""
+        if len(networks) == 1:
+            return networks[0]
+        first = networks[0]
+        backbone = BackbonesBeside(network.backbone for network in networks)
+        head = HeadsBeside(network.head for network in networks)
+        return cls(first.encoder, backbone, first.method, first.out_features, head)
 
     def forward(self, cells: Tensor | Cells) -> Tensor:
         """Logits (n, J) or (n, k, J) of raw cells by the part of a row that they are.
@@ -112,3 +131,21 @@ class OrdinalNetwork(OrdinalModule):
         if rates is None:
             return {}
         return {f"backbone.{name}": share for name, share in rates().items()}
+
+
+class BackbonesBeside(nn.ModuleList):
+    """The backbones of several networks: what they give, (n, members of all, out)."""
+
+    def forward(self, features: Any) -> Tensor:
+        """What each gives of the same features, the members of the first before the others."""
+        given = [backbone(features) for backbone in self]
+        return torch.cat([part if part.dim() == 3 else part.unsqueeze(1) for part in given], 1)
+
+
+class HeadsBeside(nn.ModuleList):
+    """The heads of several networks, each for the members of its own."""
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Logits (n, members of all, J) of features (n, members of all, out)."""
+        parts = features.chunk(len(self), 1)
+        return torch.cat([head(part) for head, part in zip(self, parts, strict=True)], 1)

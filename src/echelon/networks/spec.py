@@ -11,6 +11,8 @@ from typing import Any
 from echelon.data.kinds.tabular import SCALINGS, Scaling
 from echelon.networks.table import OWN, choose_backbones
 
+MOST_NETWORKS = 100
+
 
 @dataclass(frozen=True)
 class NetworkSpec:
@@ -28,6 +30,8 @@ class NetworkSpec:
         How texts become token ids, and images pixels.
     scaling : {"quantile", "standard", "none"}
         Of numbers.
+    networks : int
+        How many of them, each trained by itself, have their curves averaged.
 
     Examples
     --------
@@ -42,11 +46,17 @@ class NetworkSpec:
     method_options: Mapping[str, Any] = field(default_factory=dict)
     input_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     scaling: Scaling = "quantile"
+    networks: int = 1
 
     def __post_init__(self) -> None:
         if self.scaling not in SCALINGS:
             raise ValueError(
                 f"scaling must be one of {', '.join(map(repr, SCALINGS))}; got {self.scaling!r}"
+            )
+        if type(self.networks) is not int or not 1 <= self.networks <= MOST_NETWORKS:
+            raise ValueError(
+                f"networks must be a whole number from 1 to {MOST_NETWORKS}, such as 3; got "
+                f"{self.networks!r}"
             )
 
     @property

@@ -31,6 +31,10 @@ _OF_TABLES: Mapping[str, str] = {"default": DEFAULTS["table"], "paper": "paper"}
 # Few rows are learnt better by an ensemble, whose time they bear.
 _OF_FEW_ROWS = "tabm"
 _FEW_ROWS = 5000
+# Of such ensembles, several smaller ones: what each makes of the few rows that choose its epoch is
+# luck, and a mean has less of it; see docs/log.md.
+_FEW_ROWS_HIDDEN = (192, 192)
+_FEW_ROWS_NETWORKS = 3
 
 
 @dataclass(frozen=True)
@@ -38,9 +42,10 @@ class Settings:
     """Every choice of training; what is trained is said by a :class:`NetworkSpec`.
 
     These are the keys of ``OrdinalClassifier(settings={...})``, but for `decision`, which is a
-    parameter of its own, and with `scaling` beside them, which says how the numbers of a table are
-    scaled: ``"quantile"``, ``"standard"`` or ``"none"``. The recipe chooses what is not given,
-    and what is None.
+    parameter of its own, and with two of the network beside them: `scaling`, which says how the
+    numbers of a table are scaled (``"quantile"``, ``"standard"`` or ``"none"``), and `networks`,
+    how many of them are trained, each with first weights, batches and an epoch of its own, to
+    average their curves. The recipe chooses what is not given, and what is None.
 
     Parameters
     ----------
@@ -100,11 +105,12 @@ class Settings:
     decay_thresholds: bool = False
 
 
-# What `settings=` may name: every choice of training that is no parameter of the model itself, and
-# how numbers are scaled.
+# What `settings=` may name: every choice of training that is no parameter of the model itself, how
+# numbers are scaled, and how many networks there are.
 SETTING_NAMES: tuple[str, ...] = (
     *(field.name for field in fields(Settings) if field.name != "decision"),
     "scaling",
+    "networks",
 )
 
 # Table 2 of the CORN paper: learning rate, batch size and hidden layers for Fireman.
@@ -208,14 +214,14 @@ def make_spec(
     recipe : {"default", "paper"}
     method : str
     backbone : str, mapping from part to str, or nn.Module, optional
-        Without one, the recipe's own for tables (of the default recipe ``"tabm"`` up to 5,000 rows
-        and ``"mlp"`` above, with options of backbones, and for methods that compare the rows of a
-        batch), and the default of every other part.
+        Without one, the recipe's own for tables (of the default recipe up to 5,000 rows three of
+        ``"tabm"`` with two hidden layers, and ``"mlp"`` above, with options of backbones, and for
+        methods that compare the rows of a batch), and the default of every other part.
     parts : tuple of str
         Some of "table", "text" and "image".
     overrides : mapping
-        Any of `backbone_options`, `method_options`, `inputs` (options by kind) and `scaling`;
-        those that are None are left to the recipe.
+        Any of `backbone_options`, `method_options`, `inputs` (options by kind), `scaling` and
+        `networks`; those that are None are left to the recipe.
     num_rows : int, optional
         Of the training rows, where they are known.
 
@@ -228,6 +234,7 @@ def make_spec(
     """
     require_recipe(recipe)
     asked: Names | None
+    is_small = False
     if isinstance(backbone, nn.Module):
         if parts != ("table",):
             raise ValueError("a backbone of your own takes numbers and categories only")
@@ -243,10 +250,13 @@ def make_spec(
                 and not overrides.get("backbone_options")
                 and not couples_rows(method)
             ):
-                asked = _OF_FEW_ROWS
+                asked, is_small = _OF_FEW_ROWS, True
         backbones = choose_backbones(asked, parts)
         _refuse_coupled_members(method, backbones)
     spec = NetworkSpec(method, backbones)
+    if is_small:
+        hidden = {"table": {"hidden": _FEW_ROWS_HIDDEN}}
+        spec = replace(spec, backbone_options=hidden, networks=_FEW_ROWS_NETWORKS)
     if recipe == "paper":
         spec = _paper_spec(spec)
     given = {name: value for name, value in overrides.items() if value is not None}
@@ -261,6 +271,7 @@ def make_spec(
         method_options=_merged(spec.method_options, given.get("method_options", {})),
         input_options=_merged(spec.input_options, given.get("inputs", {})),
         scaling=given.get("scaling", spec.scaling),
+        networks=given.get("networks", spec.networks),
     )
 
 
