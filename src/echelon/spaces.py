@@ -53,9 +53,7 @@ class Between:
     @property
     def in_words(self) -> str:
         """What it holds, for a table that people read."""
-        return (
-            f"{self.low:g} to {self.high:g}{', whole' * self.whole}{', by ratios' * self.log}"
-        )
+        return f"{self.low:g} to {self.high:g}{', whole' * self.whole}{', by ratios' * self.log}"
 
     def readable(self, value: Any) -> Any:
         """A number with no more digits than say something, still between the ends."""
@@ -126,7 +124,15 @@ def read_space(given: Mapping[str, Any]) -> dict[str, Dimension]:
             f"a space must name something to search, such as {{'leaves': [7, 15, 31]}}; got "
             f"{given!r:.80}"
         )
-    return {str(name): _read_dimension(str(name), value) for name, value in given.items()}
+    space: dict[str, Dimension] = {}
+    for name, value in given.items():
+        if isinstance(value, Mapping) and value and not set(value) & set(_KEYS):
+            # A dot without quotes, and a table of its own, make TOML put one mapping into another.
+            inner = read_space(value)
+            space |= {f"{name}.{key}": dimension for key, dimension in inner.items()}
+        else:
+            space[str(name)] = _read_dimension(str(name), value)
+    return space
 
 
 def _read_dimension(name: str, given: Any) -> Dimension:

@@ -28,6 +28,7 @@ from echelon.cli.methods import methods
 from echelon.cli.predict import predict
 from echelon.cli.report import report
 from echelon.cli.reproduce import reproduce
+from echelon.cli.tune import tune
 from echelon.processes import LAUNCHER, is_first_process, leave_with, world_size
 from echelon.terminal import one_line, speak_plainly
 
@@ -41,8 +42,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 for _command in (
-    check, fit, predict, evaluate, explain, export, info, methods, compare, grid, report,
-    reproduce,
+    check, fit, predict, evaluate, explain, export, info, methods, compare, tune, grid,
+    report, reproduce,
 ):  # fmt: skip
     app.command()(_command)
 

@@ -255,7 +255,11 @@ class OrdinalClassifier(CurveClassifier):
                 (max(2, settings.batch_size // 2), settings.batch_size, 2 * settings.batch_size)
             ),
         }
-        if self.backbone is None and schema.parts == (TABLE,) and not METHODS[self.method].couples_rows:
+        if (
+            self.backbone is None
+            and schema.parts == (TABLE,)
+            and not METHODS[self.method].couples_rows
+        ):
             space["backbone"] = OneOf(("mlp", "tabm"))
         for part, name in spec.backbones.items():
             for option, dimension in option_space(name).items():
