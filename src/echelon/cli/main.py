@@ -12,10 +12,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
+from echelon._version import __version__
 from echelon.cli.check import check
 from echelon.cli.compare import compare
 from echelon.cli.evaluate import evaluate
@@ -41,6 +42,29 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _say_version(is_asked: bool) -> None:
+    if is_asked:
+        print(f"echelon {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _program(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_say_version,
+            is_eager=True,
+            help="Print the version of echelon, and end.",
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
 for _command in (
     check, fit, predict, evaluate, explain, export, info, methods, compare, tune, grid,
     report, reproduce,

@@ -87,12 +87,14 @@ def tune(
     time_limit: Annotated[
         float | None, typer.Option(help="The seconds after which no more trials begin.")
     ] = None,
-    prune: Annotated[
+    no_prune: Annotated[
         bool,
         typer.Option(
-            help="End the training of a network early that is behind the median of those before."
+            "--no-prune",
+            help="Keep every network in training to its end, instead of ending one that falls "
+            "behind the median of those before it.",
         ),
-    ] = True,
+    ] = False,
     at_once: Annotated[
         int,
         typer.Option(
@@ -158,7 +160,7 @@ def tune(
     )  # fmt: skip
     tuning = make_tuning(
         task, contestant_parameters(spec, columns), given_space, metric=metric, trials=trials,
-        seed=seed, at_once=at_once, prune=prune, divisions=divisions,
+        seed=seed, at_once=at_once, prune=not no_prune, divisions=divisions,
         validation_share=validation_share, time_limit=time_limit, threads=threads,
     )  # fmt: skip
     shown = is_first_process() and not as_json
