@@ -22,7 +22,7 @@ try:
 
     def ask(path: str, rows: list[dict[str, float]]) -> dict:
         """The answer to a request with rows in it."""
-        body = json.dumps({"rows": rows}).encode()
+        body = json.dumps(rows).encode()
         headers = {"Content-Type": "application/json"}
         with urllib.request.urlopen(urllib.request.Request(address + path, body, headers)) as reply:
             return json.load(reply)
