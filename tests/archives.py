@@ -1,6 +1,6 @@
 """Look at a wheel and a source archive: everything that belongs there, and nothing stray.
 
-``python tests/archives.py dist`` is the end of `make package`; it ends with 1 where something is wrong.
+``python tests/archives.py dist`` is the end of `make package`; it ends with 1 at any fault.
 """
 
 import subprocess

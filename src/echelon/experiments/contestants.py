@@ -44,7 +44,9 @@ def contestant_parameters(spec: str, parameters: Mapping[str, Any]) -> dict[str,
         return {**chosen, "method_options": options} if options else chosen
     made = model_class(name)
     known = made().get_params(deep=False)
-    shared = {key: value for key, value in parameters.items() if key in known}
+    # Mappings that all share are those of the network, such as its `settings`.
+    others = () if MODELS[name].has_method else made.nested
+    shared = {k: value for k, value in parameters.items() if k in known and k not in others}
     return with_values({_MODEL: name, **shared}, _options(name, given, known, made.nested))
 
 
