@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+LOWEST := .venv-lowest
 
 # No test or example may fetch anything.
 export HF_HUB_OFFLINE := 1
@@ -14,7 +15,7 @@ test-memory: export MALLOC_CHECK_ := 3
 test-memory: export MALLOC_PERTURB_ := 165
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-vision test-slow test-memory lint format figures bench clean
+.PHONY: help setup demo test test-vision test-slow test-memory test-lowest package lint format figures bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -44,6 +45,19 @@ test-slow: test ## run the long tests too, and more examples of every property
 test-memory: $(READY) ## run the tests with a memory check, as on a processor with AVX2 and no more
 	LD_PRELOAD=libc_malloc_debug.so.0 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --timeout 600 -o faulthandler_timeout=590
 
+test-lowest: ## run the tests of the core with the lowest versions that pyproject.toml allows
+	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	$(PYTHON) tests/lowest.py > $(LOWEST)/lowest.txt
+	$(LOWEST)/bin/python -m pip install --quiet -r $(LOWEST)/lowest.txt hypothesis pytest pytest-timeout pytest-xdist
+	$(LOWEST)/bin/python -m pip install --quiet --no-deps .
+	$(LOWEST)/bin/python -m pytest -n 2 tests/slow/test_core.py
+
+package: $(READY) ## build the wheel and the source archive, and look at what is in them
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python tests/archives.py dist
+
 lint: $(READY) ## check format, style, types and the layering of the modules
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -68,4 +82,4 @@ figures: $(READY) ## draw the figures of the README and the docs again
 	$(BIN)/python docs/making/figures.py
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(LOWEST) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache

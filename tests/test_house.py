@@ -16,7 +16,7 @@ SOURCE = ROOT / "src" / "echelon"
 MODULES = sorted(
     path.relative_to(SOURCE)
     for path in SOURCE.rglob("*.py")
-    if path.name not in ("__init__.py", "_version.py")
+    if path.name not in ("__init__.py", "__main__.py", "_version.py")
 )
 
 

@@ -46,6 +46,8 @@ def test_import_brings_in_nothing_heavy() -> None:
         ["info", "no-such-model"],
         ["export", "no-such-model", "--onnx", "out.onnx"],
         ["grid", "no-such-file.toml", "--out", "runs"],
+        ["tune", "no-such-file.csv", "--target", "y", "--out", "tuned"],
+        ["tune", "README.md", "--target", "y", "--model", "no-such-model", "--out", "tuned"],
         ["reproduce", "fireman", "--data", "no-such-file.csv", "--out", "runs"],
         ["fit", "README.md", "--target", "y", "--model", "no-such-model", "--out", "model"],
         ["fit", "README.md", "--target", "y", "--out", "no-such-folder/model"],
@@ -68,6 +70,17 @@ def test_help_and_wrong_use_are_answered_at_once(arguments: list[str]) -> None:
 
 def test_version_is_written_once() -> None:
     assert version("echelon") == echelon.__version__
+    cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.search(r"^version: (.+)$", cited, re.MULTILINE)[1] == echelon.__version__
+    released = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert released[0].startswith((f"{echelon.__version__} ", "Unreleased"))
+
+
+def test_the_program_says_its_version_and_runs_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "echelon", "--version"], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (0, f"echelon {echelon.__version__}\n")
 
 
 def test_everything_public_is_there() -> None:

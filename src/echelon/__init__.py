@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from echelon import data, evaluation, functional, heads
     from echelon.curve import RankCurve
     from echelon.data.labels import as_ranks
+    from echelon.experiments.tuned import Tuned, tune
     from echelon.methods import METHODS, Method, method
     from echelon.models.blend import AutoOrdinal, OrdinalBlend
     from echelon.models.boosting import OrdinalBoosting
@@ -50,6 +51,7 @@ __all__ = [
     "OrdinalSVM",
     "PRank",
     "RankCurve",
+    "Tuned",
     "__version__",
     "as_ranks",
     "convert",
@@ -60,6 +62,7 @@ __all__ = [
     "heads",
     "load",
     "method",
+    "tune",
 ]
 
 # Everything is imported when it is first used, so that `import echelon` costs nothing.
@@ -80,11 +83,13 @@ _PLACES = {
     "OrdinalSVM": "echelon.models.margin",
     "PRank": "echelon.models.perceptron",
     "RankCurve": "echelon.curve",
+    "Tuned": "echelon.experiments.tuned",
     "as_ranks": "echelon.data.labels",
     "convert": "echelon.networks.conversion",
     "cross_val_curve": "echelon.models.cross_validation",
     "load": "echelon.models.loading",
     "method": "echelon.methods",
+    "tune": "echelon.experiments.tuned",
 }
 
 

@@ -106,3 +106,10 @@ def test_a_dot_goes_into_a_parameter_that_is_a_mapping() -> None:
     for wrong in ("network:settings=4", "network:patience=4", "boosting:rounds.most=4"):
         with pytest.raises(ValueError, match="has no option"):
             contestant_parameters(wrong, {})
+
+
+def test_settings_that_networks_share_are_not_those_of_trees() -> None:
+    """As with `echelon compare --methods corn,boosting --max-epochs 5`."""
+    shared = {"settings": {"max_epochs": 5}}
+    assert contestant_parameters("boosting", shared) == {"model": "boosting"}
+    assert contestant_parameters("network", shared)["settings"] == {"max_epochs": 5}

@@ -13,10 +13,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
+from echelon._version import __version__
 from echelon.cli.check import check
 from echelon.cli.compare import compare
 from echelon.cli.drift import drift
@@ -31,6 +32,7 @@ from echelon.cli.predict import predict
 from echelon.cli.report import report
 from echelon.cli.reproduce import reproduce
 from echelon.cli.serve import serve
+from echelon.cli.tune import tune
 from echelon.processes import LAUNCHER, is_first_process, leave_with, world_size
 from echelon.terminal import one_line, speak_plainly
 
@@ -43,8 +45,31 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _say_version(is_asked: bool) -> None:
+    if is_asked:
+        print(f"echelon {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _program(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_say_version,
+            is_eager=True,
+            help="Print the version of echelon, and end.",
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
 for _command in (
-    check, fit, predict, evaluate, explain, drift, export, info, methods, compare, grid, report,
+    check, fit, predict, evaluate, explain, drift, export, info, methods, compare, tune, grid, report,
     reproduce, serve,
 ):  # fmt: skip
     app.command()(_command)

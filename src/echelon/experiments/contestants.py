@@ -5,6 +5,7 @@ down of a contestant are its parameters; those of a model other than the network
 ``"model"``.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ from echelon.models.table import MODELS, model_class
 MOST_SEEDS = 10_000
 NETWORK = "network"
 _MODEL = "model"
+# Parameters that whoever makes several fits sets for each, or that belong to one fit alone.
+_OF_A_FIT = ("classes", "random_state", "checkpoint_dir", "verbose")
 
 
 def contestant_parameters(spec: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,8 +44,77 @@ def contestant_parameters(spec: str, parameters: Mapping[str, Any]) -> dict[str,
         return {**chosen, "method_options": options} if options else chosen
     made = model_class(name)
     known = made().get_params(deep=False)
-    shared = {key: value for key, value in parameters.items() if key in known}
+    # Mappings that all share are those of the network, such as its `settings`.
+    others = () if MODELS[name].has_method else made.nested
+    shared = {k: value for k, value in parameters.items() if k in known and k not in others}
     return with_values({_MODEL: name, **shared}, _options(name, given, known, made.nested))
+
+
+def model_parameters(model: Any) -> dict[str, Any]:
+    """The parameters of a model by its name or as an object, as contestants of comparisons have it.
+
+    Examples
+    --------
+    >>> model_parameters("boosting:leaves=31")
+    {'model': 'boosting', 'leaves': 31}
+    """
+    if isinstance(model, str):
+        name = model.partition(":")[0]
+        if name in MODELS and not MODELS[name].is_named:
+            named = ", ".join(row.name for row in MODELS.values() if row.is_named)
+            raise ValueError(
+                f"model must be one that a name is enough for; got {name!r}: take one of {named}"
+            )
+        return contestant_parameters(model, {})
+    if getattr(model, "kind", None) not in MODELS or isinstance(model, type):
+        raise ValueError(
+            f"model must be a name such as 'boosting', or an unfitted model of echelon such as "
+            f"OrdinalBoosting(); got {model!r:.80}"
+        )
+    default = type(model)().get_params(deep=False)
+    given = {
+        name: value
+        for name, value in model.get_params(deep=False).items()
+        if name not in _OF_A_FIT and value is not default[name]
+    }
+    changed: dict[str, Any] = {_MODEL: model.kind}
+    for name, value in given.items():
+        try:
+            changed[name] = json.loads(json.dumps(value, allow_nan=False))
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"the parameter {name} must be made of texts, numbers, lists and mappings, so that "
+                f"a trial can be written down; got {value!r:.80}: leave it out, or search with the "
+                f"tools of scikit-learn"
+            ) from None
+    return changed
+
+
+def contestant_spec(parameters: Mapping[str, Any]) -> str:
+    """Parameters of a contestant as the command line names it, in one word.
+
+    Examples
+    --------
+    >>> contestant_spec({"model": "boosting", "leaves": 31, "settings": {"l2": 0.5}})
+    'boosting:leaves=31:settings.l2=0.5'
+    >>> contestant_parameters(_, {})
+    {'model': 'boosting', 'leaves': 31, 'settings': {'l2': 0.5}}
+    """
+    words = [model_of(parameters)]
+
+    def add(name: str, value: Any) -> None:
+        if isinstance(value, Mapping):
+            for key, inner in value.items():
+                add(f"{name}.{key}", inner)
+        elif isinstance(value, (list, tuple)):
+            words.append(f"{name}={json.dumps(value, separators=(',', ':'))}")
+        elif value is not None:
+            words.append(f"{name}={value}")
+
+    for name, value in parameters.items():
+        if name != _MODEL:
+            add(name, value)
+    return ":".join(words)
 
 
 def with_values(parameters: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,4 +199,9 @@ def _typed(value: str) -> Any:
             return kind(value)
         except ValueError:
             continue
+    if value.startswith("["):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
     return {"true": True, "false": False}.get(value.lower(), value)

@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +46,31 @@ class Executor:
     cluster : str, optional
         The address of a Ray cluster, or ``"local"`` for one that is started on this machine and
         shut down afterwards (extra `ray`).
+    pool : optional
+        Processes that are there already; :meth:`opened` gives them.
     """
 
     workers: int | None = None
     cluster: str | None = None
+    pool: "_Pool | None" = field(default=None, repr=False)
+
+    @contextmanager
+    def opened(self, at_once: int) -> "Iterator[Executor]":
+        """The same, with processes that stay from one call of :meth:`run` to the next.
+
+        `at_once` is the most jobs that any of the calls has: there are no more processes.
+        """
+        self._check_workers()
+        if world_size() > 1 or self.pool is not None:
+            yield self
+        elif self.cluster is not None:
+            with _ray(self.cluster, self.workers, at_once) as pool:
+                yield replace(self, pool=pool)
+        elif (workers := min(self.workers or _cores(), at_once)) == 1:
+            yield self
+        else:
+            with _loky(workers) as pool:
+                yield replace(self, pool=pool)
 
     def run(
         self, jobs: Sequence[Job], folder: str | Path, *, on_run: Report | None = None
@@ -85,16 +106,14 @@ class Executor:
     def _run(self, pending: Sequence[Job], folder: Path) -> dict[str, str]:
         if world_size() > 1:  # all processes share each run
             return _together(pending, folder)
+        with self.opened(len(pending)) as executor:
+            if executor.pool is None:
+                return _in_turn(pending, folder)
+            return _side_by_side(pending, folder, executor.pool)
+
+    def _check_workers(self) -> None:
         if self.workers is not None and self.workers < 1:
             raise ValueError(f"workers must be at least 1; got {self.workers}")
-        if self.cluster is not None:
-            with _ray(self.cluster, self.workers, len(pending)) as pool:
-                return _side_by_side(pending, folder, pool)
-        workers = min(self.workers or _cores(), len(pending))
-        if workers == 1:
-            return _in_turn(pending, folder)
-        with _loky(workers) as pool:
-            return _side_by_side(pending, folder, pool)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from echelon.data.kinds.text import TEXT, split_words
 from echelon.evaluation import metrics
 from echelon.experiments.contestants import contestant_parameters, make_model, model_of
 from echelon.experiments.tasks import Task
+from echelon.models.base import OnStep
 from echelon.models.table import MODELS
 from echelon.processes import world_size
 from echelon.runs import Run, RunConfig, column_cells, row_cells
@@ -47,7 +48,7 @@ class Job:
         """Make the run, with the number of threads that its configuration says."""
         start = time.perf_counter()
         with using_threads(self.config.threads):
-            result = self._result()
+            result = self.result()
         truth = _truth(self.task, self.config.part)
         scored = _scored_rows(self.task, self.config.part)
         arrays: dict[str, NDArray[Any]] = {
@@ -66,15 +67,16 @@ class Job:
             outcome={**result.outcome, "seconds": time.perf_counter() - start},
         )
 
-    def _result(self) -> "_Result":
+    def result(self) -> "Result":
+        """What the contestant says of the rows that are scored."""
         if self.config.method == FLOOR:
             assert self.task.floor is not None
             return _of_probabilities(self.task.floor)
         if self.config.method == CONSTANT:
-            return _constant(self.task, self.config.part)
+            return constant_result(self.task, self.config.part)
         if self.config.method == WORDS:
             return _bag_of_words(self.task, self.config.part)
-        return _fit(self.task, self.config)
+        return fit_task(self.task, self.config)
 
 
 def make_job(
@@ -157,7 +159,9 @@ def settings_key(job: Job) -> Hashable:
 
 
 @dataclass(frozen=True)
-class _Result:
+class Result:
+    """What a contestant says of n rows: probabilities (n, K), ranks (n,), crossings (n,)."""
+
     probabilities: NDArray[np.float64]
     prediction: NDArray[np.int64]
     crossings: NDArray[np.float64]
@@ -191,12 +195,17 @@ def _truth(task: Task, part: str) -> NDArray[np.int64]:
     return task.validation[1]
 
 
-def _fit(task: Task, config: RunConfig) -> _Result:
+def fit_task(task: Task, config: RunConfig, on_step: OnStep | None = None) -> Result:
+    """Fit the model of a configuration, and predict the rows that it names.
+
+    `on_step` watches the steps of the fit, and may end it.
+    """
     model = make_model(
         config.parameters,
         classes=task.labels.classes.tolist(),
         random_state=config.seed or 0,
     )
+    model.on_step = on_step
     reads_all = not MODELS[model_of(config.parameters)].tables_only
 
     def seen(frame: pd.DataFrame) -> pd.DataFrame:
@@ -209,7 +218,7 @@ def _fit(task: Task, config: RunConfig) -> _Result:
         seen(task.features), task.labels.from_ranks(task.ranks), groups=task.groups, **validation
     )
     curve = model.curve(seen(_scored_rows(task, config.part)))
-    return _Result(
+    return Result(
         curve.probabilities.double().cpu().numpy(),
         curve.label(model.decision_rule()).cpu().numpy(),
         curve.crossings().cpu().numpy(),
@@ -229,12 +238,13 @@ def _on_training_rows(
     return {**size, "ranked_probability_score": score}
 
 
-def _constant(task: Task, part: str) -> _Result:
+def constant_result(task: Task, part: str) -> Result:
+    """The shares of the classes in the training rows, for every row."""
     counts = np.bincount(task.ranks, minlength=task.labels.num_classes)
     return _of_probabilities(np.tile(counts / counts.sum(), (len(_truth(task, part)), 1)))
 
 
-def _bag_of_words(task: Task, part: str) -> _Result:
+def _bag_of_words(task: Task, part: str) -> Result:
     """A logistic regression on the words and pairs of words of the texts (TF-IDF), and no more."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
@@ -246,7 +256,7 @@ def _bag_of_words(task: Task, part: str) -> _Result:
     )
     counts = Counter(word for words in texts for word in set(words))
     if max(counts.values(), default=0) < 2 or len(np.unique(task.ranks)) < 2:
-        return _constant(task, part)  # there is nothing to learn from
+        return constant_result(task, part)  # there is nothing to learn from
     words = TfidfVectorizer(analyzer=_as_it_is, min_df=2, sublinear_tf=True)
     model = make_pipeline(words, LogisticRegression(C=_WORDS_C, max_iter=1000))
     known = model.fit(texts, task.ranks).predict_proba(scored)
@@ -264,6 +274,6 @@ def _as_it_is(words: list[str]) -> list[str]:
     return words
 
 
-def _of_probabilities(probabilities: NDArray[np.float64]) -> _Result:
+def _of_probabilities(probabilities: NDArray[np.float64]) -> Result:
     curve = RankCurve(torch.from_numpy(probabilities).log())
-    return _Result(probabilities, curve.median().numpy(), np.zeros(len(probabilities)))
+    return Result(probabilities, curve.median().numpy(), np.zeros(len(probabilities)))

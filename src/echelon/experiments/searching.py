@@ -110,15 +110,7 @@ class Search:
     @classmethod
     def read(cls, path: str | Path) -> "Search":
         """From a TOML file."""
-        tomllib = _toml_reader()
-        path = Path(path)
-        if not path.is_file():
-            raise ValueError(f"there is no file {path}")
-        try:
-            document = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ValueError(f"{path} is not a readable TOML file: {error}") from None
-        return cls.of(document)
+        return cls.of(read_toml(path))
 
     def document(self) -> dict[str, Any]:
         """What decides the choices, but for the methods and seeds, which may become more."""
@@ -318,6 +310,19 @@ def _check_values(value: Any, name: str) -> None:
         isinstance(value, float) and not math.isfinite(value)
     ):
         raise ValueError(f"{name} must be texts, finite numbers or true and false; got {value!r}")
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """The content of a TOML file; one that cannot be read raises an error that says why."""
+    tomllib = _toml_reader()
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}")
+    try:
+        document: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not a readable TOML file: {error}") from None
+    return document
 
 
 def _toml_reader() -> Any:

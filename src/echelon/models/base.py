@@ -7,7 +7,7 @@ here, once, on the curve. Nothing outside a model's own file asks which kind of 
 
 import copy
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -35,6 +35,9 @@ from echelon.models.predicting import (
     require_same_length,
 )
 from echelon.models.table import MODELS
+from echelon.spaces import Space
+
+OnStep = Callable[[int, float], bool | None]
 
 
 class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -88,6 +91,12 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
     )  # fmt: skip
     # Parameters that are mappings: the command line and grid files go into them with a dot.
     nested: ClassVar[tuple[str, ...]] = ()
+    # What of its parameters is worth searching, by name; a dot goes into one that is a mapping.
+    space: ClassVar[Space] = {}
+    # Called with the number of each step of a fit that has comparable steps, as epochs are, and the
+    # loss of the validation rows after it; True ends the fit with the best step so far. It belongs
+    # to whoever watches a fit, and is neither a parameter nor saved.
+    on_step: OnStep | None = None
     classes: Any
     class_weight: Any
     validation_fraction: float
@@ -130,6 +139,10 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
     def on_broken(self) -> Mapping[str, Any]:
         """What a fit does about cells that cannot be read, by kind; unless told, it raises."""
         return {}
+
+    def search_space(self, X: Any, num_rows: int | None = None) -> Space:  # noqa: N803
+        """What is worth searching for rows such as these, or for so many of them."""
+        return self.space
 
     def outcome(self) -> dict[str, Any]:
         """What a run writes down of a fit beside its scores: values of JSON by name."""

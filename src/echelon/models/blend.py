@@ -44,6 +44,7 @@ from echelon.models.predicting import Decision, Unseen
 from echelon.models.schedule import Schedule
 from echelon.models.table import MODELS, model_class
 from echelon.processes import world_size
+from echelon.spaces import OneOf, Space
 
 _MANY_ROWS = 12_000  # above which one subset is held out instead of folds
 _HELD_OUT = 0.2
@@ -586,6 +587,7 @@ class AutoOrdinal(OrdinalBlend):
     """
 
     kind: ClassVar[str] = "auto"
+    space: ClassVar[Space] = {"folds": OneOf((3, 5, 8)), "criterion": OneOf(("rps", "log"))}
     of_the_machine: ClassVar[tuple[str, ...]] = ("device", "random_state", "time_limit", "verbose")
 
     def __init__(

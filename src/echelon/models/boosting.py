@@ -23,6 +23,7 @@ from echelon.models.graph import Graph
 from echelon.models.predicting import Decision
 from echelon.models.tree_graph import add_log_probabilities, add_trees
 from echelon.models.trees import OrdinalTrees, TreeRows, TreeSettings, fit_trees
+from echelon.spaces import Between, Space
 
 _CHUNK = 65_536  # rows whose curves are computed at once
 _AGAIN = 1.2  # times what trees took on most of the rows, that they may take on all of them
@@ -85,6 +86,14 @@ class OrdinalBoosting(CurveClassifier):
 
     kind: ClassVar[str] = "boosting"
     of_the_machine: ClassVar[tuple[str, ...]] = ("random_state", "threads", "time_limit", "verbose")
+    nested = ("settings",)
+    space: ClassVar[Space] = {
+        "learning_rate": Between(0.01, 0.2, log=True),
+        "leaves": Between(4, 63, log=True, whole=True),
+        "settings.rows_in_leaf": Between(5, 200, log=True, whole=True),
+        "settings.l2": Between(0.001, 100, log=True),
+        "settings.column_share": Between(0.3, 1.0),
+    }
 
     def __init__(
         self,

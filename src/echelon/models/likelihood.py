@@ -35,6 +35,7 @@ from echelon.models.saved_links import LinkProbabilities, describe_fit, rebuild_
 from echelon.models.saved_statistics import describe_statistics, rebuild_statistics
 from echelon.models.statistics import Statistics, probability_intervals
 from echelon.models.summary import Summary
+from echelon.spaces import Between, OneOf, Space
 
 _CHUNK = 65_536  # rows whose curves are computed at once
 _ABSENT = 0.5  # what a class without rows counts for, so that it keeps a probability
@@ -110,6 +111,10 @@ class CumulativeLinkModel(CurveClassifier):
     """
 
     kind: ClassVar[str] = "cumulative_link"
+    space: ClassVar[Space] = {
+        "link": OneOf(("logit", "probit", "cloglog")),
+        "ridge": Between(0.001, 1000, log=True),
+    }
 
     def __init__(
         self,

@@ -20,6 +20,7 @@ from echelon.models.kernels import (
 from echelon.models.large_margin import fit_margin
 from echelon.models.predicting import Decision
 from echelon.models.scored import Scored, ScoredClassifier
+from echelon.spaces import Between, OneOf, Space
 
 _EXACT_ROWS = 1_500  # for which a kernel is taken as it is
 _LANDMARKS = 400  # by which it is approximated above that
@@ -82,6 +83,11 @@ class OrdinalSVM(ScoredClassifier):
     """
 
     kind: ClassVar[str] = "svm"
+    space: ClassVar[Space] = {
+        "form": OneOf(("implicit", "explicit", "reduction")),
+        "C": Between(0.01, 100, log=True),
+        "gamma": Between(0.001, 1, log=True),
+    }
 
     def __init__(
         self,

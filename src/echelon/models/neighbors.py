@@ -26,6 +26,7 @@ from echelon.models.features import (
 )
 from echelon.models.metric_learning import LearntMap, learn_by_chains, learn_by_gradient
 from echelon.models.predicting import Decision
+from echelon.spaces import Between, OneOf, Space
 
 _ANCHORS = {"gradient": 1_000, "chains": 200, "none": 2}
 METRICS = tuple(_ANCHORS)
@@ -109,6 +110,11 @@ class MetricNeighbors(CurveClassifier):
     """
 
     kind: ClassVar[str] = "neighbors"
+    space: ClassVar[Space] = {
+        "metric": OneOf(("gradient", "none")),
+        "n_neighbors": Between(3, 60, log=True, whole=True),
+        "votes": OneOf(("uniform", "distance")),
+    }
 
     def __init__(
         self,

@@ -19,6 +19,7 @@ from echelon.data.kinds.tabular import TableEncoder
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows
 from echelon.data.schema import RawTable, TableSchema
+from echelon.methods import METHODS
 from echelon.methods import method as make_method
 from echelon.models.base import CurveClassifier
 from echelon.models.document import Described, require_scores, typed
@@ -31,6 +32,8 @@ from echelon.networks.prediction import precomputed, predict_curve, table_curves
 from echelon.networks.randomness import RandomStream
 from echelon.networks.rebuilding import rebuild
 from echelon.networks.spec import NetworkSpec
+from echelon.networks.table import option_space
+from echelon.spaces import Between, Dimension, OneOf, Space
 
 if TYPE_CHECKING:  # a model is loaded, predicts and is exported without the training room
     from echelon.training.batches import EncodedRows
@@ -38,6 +41,7 @@ if TYPE_CHECKING:  # a model is loaded, predicts and is exported without the tra
     from echelon.training.recipes import Settings
 
 _SEEDS_APART = 1000  # of networks side by side; the processes of a training take the next ones
+_LEAST_DECAY = 0.003  # around which one is searched where the recipe has none
 
 
 class OrdinalClassifier(CurveClassifier):
@@ -263,6 +267,33 @@ class OrdinalClassifier(CurveClassifier):
         """The architecture of the network that a fit would train on such rows."""
         return self._choose(self.read_schema(X), len(X))[0]
 
+    def search_space(self, X: Any, num_rows: int | None = None) -> Space:  # noqa: N803
+        """What is worth searching for rows such as these: around what the recipe would choose.
+
+        Rows that are a table alone, where no backbone was named, have a choice among those that a
+        recipe would take; options are those of the backbones that are there.
+        """
+        schema = self.read_schema(X)
+        spec, settings = self._choose(schema, len(X) if num_rows is None else num_rows)
+        rate, decay = settings.learning_rate, max(settings.weight_decay, _LEAST_DECAY)
+        space: dict[str, Dimension] = {
+            "settings.learning_rate": Between(rate / 8, 3 * rate, log=True),
+            "settings.weight_decay": Between(decay / 30, 3 * decay, log=True),
+            "settings.batch_size": OneOf(
+                (max(2, settings.batch_size // 2), settings.batch_size, 2 * settings.batch_size)
+            ),
+        }
+        if (
+            self.backbone is None
+            and schema.parts == (TABLE,)
+            and not METHODS[self.method].couples_rows
+        ):
+            space["backbone"] = OneOf(("mlp", "tabm"))
+        for part, name in spec.backbones.items():
+            for option, dimension in option_space(name).items():
+                space[f"backbone_options.{part}.{option}"] = dimension
+        return space
+
     def _choose(self, schema: TableSchema, num_rows: int) -> "tuple[NetworkSpec, Settings]":
         """The network, and the settings of its training, for so many rows."""
         from echelon.training.recipes import make_settings, make_spec, require_settings
@@ -306,7 +337,7 @@ class OrdinalClassifier(CurveClassifier):
         from echelon.training.checkpoints import CheckpointFolder
         from echelon.training.devices import make_fabric
         from echelon.training.loop import train
-        from echelon.training.progress import epoch_bar
+        from echelon.training.progress import epoch_bar, validation_loss
 
         fabric = make_fabric(self.device, settings.precision)
         folder = None
@@ -315,6 +346,14 @@ class OrdinalClassifier(CurveClassifier):
             folder = CheckpointFolder(Path(self.checkpoint_dir) / stage, mark)
         title = stage or "fit"
         with epoch_bar(title, settings.max_epochs, shown=bool(self.verbose)) as report:
+
+            def on_epoch(row: dict[str, float]) -> bool | None:
+                if report is not None:
+                    report(row)
+                if self.on_step is None or (loss := validation_loss(row)) is None:
+                    return None
+                return self.on_step(int(row["epoch"]), loss)
+
             return train(
                 network,
                 rows,
@@ -323,7 +362,7 @@ class OrdinalClassifier(CurveClassifier):
                 seed=seed,
                 fabric=fabric,
                 folder=folder,
-                on_epoch=report,
+                on_epoch=on_epoch,
                 time_limit=None if self.time_limit is None else self.time_limit / spec.networks,
                 workers=self._workers(rows.features),
             )

@@ -23,6 +23,7 @@ from echelon.models.predicting import Decision, require_same_length
 from echelon.models.rounds import Perceptron, presentations
 from echelon.models.score_map import fit_scale
 from echelon.models.scored import Scored, ScoredClassifier, finite_vector
+from echelon.spaces import Between, OneOf, Space
 
 _RECENT = 1_000  # rows on whose scores, made before they were learnt from, the curve is fitted
 _SHARE = 0.1  # of them that must be new before it is fitted again
@@ -82,6 +83,10 @@ class PRank(ScoredClassifier):
     """
 
     kind: ClassVar[str] = "prank"
+    space: ClassVar[Space] = {
+        "passes": Between(1, 50, log=True, whole=True),
+        "average": OneOf((True, False)),
+    }
 
     def __init__(
         self,

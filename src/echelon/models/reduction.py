@@ -32,6 +32,7 @@ from echelon.models.saved_classifiers import SavedLinear, describe_classifier, r
 from echelon.models.schemes import CODINGS, SCHEMES, SchemeFit, fit_scheme
 from echelon.models.score_map import fit_scale
 from echelon.models.train_costs import task_weights
+from echelon.spaces import OneOf, Space
 
 _FOLDS = 3
 _ENCODER = "encoder."
@@ -99,6 +100,9 @@ class OrdinalReduction(CurveClassifier):
     """
 
     kind: ClassVar[str] = "reduction"
+    space: ClassVar[Space] = {
+        "scheme": OneOf(("independent", "conditional", "augmented", "conditional_augmented")),
+    }
     of_the_machine: ClassVar[tuple[str, ...]] = ("estimator", "random_state", "verbose")
     fitted_: SchemeFit
 

@@ -5,11 +5,12 @@ Nothing here imports torch: names and defaults can be read before anything heavy
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from echelon.data.kinds.base import KINDS
+from echelon.spaces import Between, OneOf, Space
 
 if TYPE_CHECKING:
     from torch import nn
@@ -61,6 +62,8 @@ class BackboneRow:
         Whether it has members, each of which gives features of its own.
     extra : str, optional
         The extra of echelon that it needs.
+    space : mapping
+        What of its options is worth searching, by name.
     """
 
     name: str
@@ -72,6 +75,7 @@ class BackboneRow:
     frozen_pace: Pace | None = None
     is_ensemble: bool = False
     extra: str | None = None
+    space: Space = field(default_factory=dict)
 
     @property
     def is_family(self) -> bool:
@@ -94,6 +98,12 @@ class BackboneRow:
         return self.pace
 
 
+# Of networks on tables: how much they forget while they learn, and how large they are.
+_OF_TABLES: Space = {
+    "dropout": Between(0.0, 0.4),
+    "hidden": OneOf(([96, 96], [192, 192], [192, 192, 192], [320, 320, 320])),
+}
+
 BACKBONES: Mapping[str, BackboneRow] = {
     row.name: row
     for row in (
@@ -110,6 +120,7 @@ BACKBONES: Mapping[str, BackboneRow] = {
             "echelon.networks.tabular:MLP",
             "Three hidden layers.",
             pace=Pace(bold_rate=1.2e-2),
+            space=_OF_TABLES,
         ),
         BackboneRow(
             "tabm",
@@ -118,6 +129,7 @@ BACKBONES: Mapping[str, BackboneRow] = {
             "An ensemble of MLPs that share most of their weights: slower and better.",
             pace=Pace(weight_decay=0.1),  # it averages its own noise away
             is_ensemble=True,
+            space=_OF_TABLES,
         ),
         BackboneRow(
             "paper", "table", "echelon.networks.tabular:PaperMLP", "The MLP of the CORN paper."
@@ -129,6 +141,7 @@ BACKBONES: Mapping[str, BackboneRow] = {
             "An LSTM on words.",
             "words",
             Pace(2e-3, 0.01, epochs=8, batch_size=32, min_steps=600),
+            space={"dropout": Between(0.1, 0.7), "hidden": OneOf((64, 128, 256))},
         ),
         BackboneRow(
             "hf:",
@@ -147,6 +160,7 @@ BACKBONES: Mapping[str, BackboneRow] = {
             "A small ResNet, for small images.",
             "own",
             Pace(4e-3, 0.05, epochs=20, batch_size=64, min_steps=600),
+            space={"dropout": Between(0.0, 0.5)},
         ),
         BackboneRow(
             "timm:",
@@ -217,6 +231,17 @@ def part_of(name: str) -> str:
 def pace_of(name: str, options: Mapping[str, Any]) -> Pace:
     """How a backbone is trained with these options, also one of the user's own."""
     return Pace() if name == OWN else backbone_row(name).pace_with(options)
+
+
+def option_space(name: str) -> Space:
+    """What of a backbone's options is worth searching; nothing of one of the user's own.
+
+    Examples
+    --------
+    >>> sorted(option_space("lstm"))
+    ['dropout', 'hidden']
+    """
+    return {} if name == OWN else backbone_row(name).space
 
 
 def choose_backbones(asked: Names | None, parts: tuple[str, ...]) -> dict[str, str]:

@@ -50,7 +50,7 @@ def train(
     fabric: Any,
     folder: CheckpointFolder | None = None,
     checkpoint_seconds: float = 30.0,
-    on_epoch: Callable[[dict[str, float]], None] | None = None,
+    on_epoch: Callable[[dict[str, float]], bool | None] | None = None,
     workers: int = 0,
     time_limit: float | None = None,
 ) -> Progress:
@@ -69,7 +69,7 @@ def train(
     checkpoint_seconds : float
         Least time between two checkpoints.
     on_epoch : callable, optional
-        Called with each row of the history.
+        Called with each row of the history; True ends the training with that epoch.
     workers : int
         Threads that prepare batches of texts and images; they decide nothing.
     time_limit : float, optional
@@ -109,9 +109,8 @@ def train(
             save_if_due()
         row = run.end_epoch()
         save_if_due()
-        if on_epoch is not None:
-            on_epoch(row)
-        if time.monotonic() > end:
+        is_enough = on_epoch is not None and on_epoch(row) is True
+        if is_enough or time.monotonic() > end:
             break
     run.keep_best()
     return run.progress

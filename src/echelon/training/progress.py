@@ -33,6 +33,20 @@ def score_words(row: Mapping[str, float], best: float | None = None) -> str:
     return "  ".join(words)
 
 
+def validation_loss(row: Mapping[str, float]) -> float | None:
+    """The score of the validation rows in a row of the history, the lower the better, if any.
+
+    Examples
+    --------
+    >>> validation_loss({"epoch": 3, "loss": 0.5, "validation_accuracy": 0.25})
+    -0.25
+    """
+    for name, value in row.items():
+        if name.startswith(_VALIDATION):
+            return METRICS[name.removeprefix(_VALIDATION)].loss(value)
+    return None
+
+
 @contextmanager
 def epoch_bar(title: str, max_epochs: int, shown: bool) -> Iterator[Report | None]:
     """Something to call with each row of the history, or None where nothing is to be shown."""
