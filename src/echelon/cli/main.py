@@ -69,8 +69,8 @@ def _program(
 
 
 for _command in (
-    check, fit, predict, evaluate, explain, drift, export, info, methods, compare, tune, grid, report,
-    reproduce, serve,
+    check, fit, predict, evaluate, explain, drift, export, info, methods, compare, tune, grid,
+    report, reproduce, serve,
 ):  # fmt: skip
     app.command()(_command)
 
