@@ -87,12 +87,29 @@ def _spells_numbers_or_dates(shown: Any) -> bool:
 
 def _of_whole_numbers(name: str, numbers: Any) -> str | None:
     rows = len(numbers)
-    if rows < _FEWEST or len(np.unique(numbers)) < _UNIQUE * rows:
+    if rows < _FEWEST:
         return None
-    different = f"{len(np.unique(numbers)):,} different whole numbers in {rows:,} rows"
+    different = len(np.unique(numbers))
+    return whole_number_reason(
+        name, rows, different, float(np.min(numbers)), float(np.max(numbers))
+    )
+
+
+def whole_number_reason(
+    name: str, rows: int, different: int, low: float, high: float
+) -> str | None:
+    """What :func:`identifier_reason` says of whole numbers, by how many and how large they are.
+
+    Examples
+    --------
+    >>> whole_number_reason("line", 1000, 1000, 0.0, 999.0)
+    'looks like a row number: 1,000 different whole numbers in 1,000 rows'
+    """
+    if rows < _FEWEST or different < _UNIQUE * rows:
+        return None
+    said = f"{different:,} different whole numbers in {rows:,} rows"
     if _NAME.search(_CAMEL.sub("_", name).casefold()):
-        return f"looks like an id: {different}"
-    low, high = float(np.min(numbers)), float(np.max(numbers))
+        return f"looks like an id: {said}"
     if 0 <= low <= 1 + 0.1 * rows and rows >= _DENSE * (high - low + 1):
-        return f"looks like a row number: {different}"
+        return f"looks like a row number: {said}"
     return None

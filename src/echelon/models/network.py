@@ -33,7 +33,8 @@ from echelon.networks.rebuilding import rebuild
 from echelon.networks.spec import NetworkSpec
 
 if TYPE_CHECKING:  # a model is loaded, predicts and is exported without the training room
-    from echelon.training.batches import EncodedRows
+    from echelon.data.survey import Survey
+    from echelon.training.batches import EncodedRows, TrainingRows
     from echelon.training.recipes import Settings
 
 _PREDICT_ROWS = 2048  # of a table at once: what the layers give in float64 then stays in the cache
@@ -205,6 +206,41 @@ class OrdinalClassifier(CurveClassifier):
             parts = [rows] if validation is None else [rows, validation]
             print(_memory_line(parts, encoded, network), file=sys.stderr)
         progress = self._train(network, encoded, held, spec, settings, seed)
+        self._keep(network, readers, spec, settings, progress)
+
+    def fit_stream(self, known: "Survey", seed: int) -> None:
+        """Train a network on rows that are read while it learns; those held out choose the epoch.
+
+        They are few beside the others, and the network is not trained anew with them.
+        """
+        from echelon.training.streams import EncodedStream
+
+        labels = known.stream.labels
+        spec, settings = copy.deepcopy(self._choose(known.stream.schema, known.num_rows))
+        settings = replace(settings, refit=False)
+        decision = settings.decision if self.decision is None else self.decision
+        check_decision(decision, labels.num_classes)
+        network, readers = self._build(known.rows_of_table(), spec, labels, seed)
+        encoded = EncodedStream.of(known, cast(TableEncoder, network.encoder))
+        held = None if known.held is None else _encoded(readers, network, known.held)
+        progress = self._train(network, encoded, held, spec, settings, seed)
+        self._keep(network, readers, spec, settings, progress)
+
+    def stream_bytes(self, known: "Survey") -> int:
+        """The buffers, the rows that are held out, and the network with its optimiser."""
+        encoder = TableEncoder.of(known.table, known.stream.schema, scaling="none")
+        held = 0 if known.held is None else len(known.held)
+        return 4 * encoder.num_features * (2 * held + 4 * 262_144)
+
+    def _keep(
+        self,
+        network: OrdinalNetwork,
+        readers: Readers,
+        spec: NetworkSpec,
+        settings: "Settings",
+        progress: Any,
+    ) -> None:
+        """Take over what was trained."""
         self.network_, self.readers_, self.spec_ = network, readers, spec
         self.training_ = asdict(settings)
         self.history_, self.best_epoch_ = progress.history, progress.best_epoch
@@ -266,14 +302,13 @@ class OrdinalClassifier(CurveClassifier):
     def _train(
         self,
         network: OrdinalNetwork,
-        rows: "EncodedRows",
+        rows: "TrainingRows",
         validation: "EncodedRows | None",
         spec: NetworkSpec,
         settings: "Settings",
         seed: int,
         stage: str = "",
     ) -> Any:
-        from echelon.training.batches import fingerprint
         from echelon.training.checkpoints import CheckpointFolder
         from echelon.training.devices import make_fabric
         from echelon.training.loop import train
@@ -282,7 +317,7 @@ class OrdinalClassifier(CurveClassifier):
         fabric = make_fabric(self.device, settings.precision)
         folder = None
         if self.checkpoint_dir is not None:
-            mark = fingerprint(spec, settings, rows, seed)
+            mark = rows.fingerprint(spec, settings, seed)
             folder = CheckpointFolder(Path(self.checkpoint_dir) / stage, mark)
         title = stage or "fit"
         with epoch_bar(title, settings.max_epochs, shown=bool(self.verbose)) as report:
