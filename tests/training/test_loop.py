@@ -23,8 +23,8 @@ from echelon.evaluation import metrics
 from echelon.networks.network import OrdinalNetwork
 from echelon.storage.bundle import read_bundle
 from echelon.training import loop
-from echelon.training.checkpoints import CheckpointFolder
 from echelon.training.batches import EncodedRows, class_balanced_order
+from echelon.training.checkpoints import CheckpointFolder
 from echelon.training.loop import train
 from echelon.training.recipes import make_settings, make_spec
 

@@ -1,8 +1,8 @@
 """What the columns of a source are, decided on chunks that are never held together.
 
-The rules are those of tables in memory (:mod:`echelon.data.columns`): they are given a sample of the
-different cells, with how often each occurs, in the place of all cells. With up to 16,384 different
-cells the sample has all of them, and what is decided is the same.
+The rules are those of tables in memory (:mod:`echelon.data.columns`): they are given a sample of
+the different cells, with how often each occurs, in the place of all cells. With up to 16,384
+different cells the sample has all of them, and what is decided is the same.
 """
 
 from collections import Counter
@@ -245,5 +245,3 @@ class TargetProfile:
         )  # fmt: skip
         others = sum(self.counts[cell] for cell in cells if cell not in rank_of)
         return labels, rank_of, self.missing + others
-
-

@@ -173,9 +173,9 @@ class DistinctSketch:
         self.cells = np.concatenate([self.cells, cells])[first]
         if len(self._hashes) > self.size:
             self.is_whole = False
-            self._hashes, self.cells, self.counts = (
-                kept[: self.size] for kept in (self._hashes, self.cells, self.counts)
-            )
+            kept = slice(self.size)
+            self._hashes, self.counts = self._hashes[kept], self.counts[kept]
+            self.cells = self.cells[kept]
 
 
 class FrequentSketch:

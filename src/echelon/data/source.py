@@ -19,33 +19,15 @@ from echelon.data.files import (
     expand_paths,
     parquet_parts,
     read_chunks,
-    read_table,
     shown,
 )
 from echelon.data.formats import Reading, look_at
-from echelon.data.missing_codes import MISSING_CODES, codes_by_column
+from echelon.data.missing_codes import codes_by_column
+from echelon.data.slices import Piece, Slice, SliceReader, is_measured, opened_parquet
 from echelon.extras import require
 
 _SLICE_ROWS = 65_536
 _SLICE_CELLS = 2**22  # of a wide table at once
-_BUFFER = 2**20  # bytes that are read of a column at once
-
-
-class Piece(NamedTuple):
-    """A row group of a Parquet file; `constants` are columns that the names of folders give."""
-
-    path: Path
-    group: int
-    rows: int
-    constants: Mapping[str, Any]
-
-
-class Slice(NamedTuple):
-    """Some rows of a piece, by its number: from `start` on, `rows` of them."""
-
-    piece: int
-    start: int
-    rows: int
 
 
 class Share(NamedTuple):
@@ -158,12 +140,15 @@ class Source:
         return files
 
     @cached_property
+    def _footers(self) -> dict[Path, Any]:
+        """What the end of each file says of it, which is read once."""
+        return {}
+
+    @cached_property
     def _types(self) -> dict[str, Any]:
         """The Arrow type of each column of the first file; None where a folder names it."""
-        import pyarrow.parquet
-
         path, constants = self._files[0]
-        with _opened(path) as opened:
+        with opened_parquet(path) as opened:
             types = {field.name: field.type for field in opened.schema_arrow}
             if len(types) < len(opened.schema_arrow):
                 raise ValueError(
@@ -177,7 +162,8 @@ class Source:
         """The row groups of all Parquet files, in order."""
         pieces = []
         for path, constants in self._files:
-            with _opened(path) as opened:
+            with opened_parquet(path) as opened:
+                self._footers[path] = opened.metadata
                 names = {*opened.schema_arrow.names, *constants}
                 lacking = [name for name in self.names if name not in names]
                 if lacking:
@@ -216,7 +202,7 @@ class Source:
         return [
             name
             for name in self.features
-            if self._types[name] is None or not _is_measured(self._types[name])
+            if self._types[name] is None or not is_measured(self._types[name])
         ]
 
     # ---- reading -----------------------------------------------------------------------------
@@ -227,121 +213,14 @@ class Source:
             for chunk in read_chunks(self.paths, CHUNK_ROWS, reading=self.reading):
                 yield chunk if columns is None else chunk[list(columns)]
             return
-        reader = SliceReader(self, columns)
+        reader = self.reader(columns)
         for part in self.slices:
             yield reader.read(part)
 
-    def read(self) -> pd.DataFrame:
-        """The whole table in memory."""
-        frame = read_table(list(self.paths), self.reading).reset_index(drop=True)
-        frame.attrs[MISSING_CODES] = {
-            name: codes for name, codes in self.codes.items() if name != self.target
-        }
-        return frame
-
-
-class SliceReader:
-    """Reads slices of a source's Parquet files; those of one piece in order cost no more than it.
-
-    Parameters
-    ----------
-    source : Source
-    columns : sequence of str, optional
-        Those that are read; all of them without.
-    """
-
-    def __init__(self, source: Source, columns: Sequence[str] | None = None) -> None:
-        self._source = source
-        self._columns = list(source.names if columns is None else columns)
-        self._begun: dict[int, tuple[int, Iterator[Any]]] = {}  # the next row of a piece
-
-    def read(self, part: Slice) -> pd.DataFrame:
-        """The rows of a slice as a frame."""
-        place, tables = self._begun.pop(part.piece, (0, iter(())))
-        if place != part.start or not part.start:
-            place, tables = 0, self._tables(self._source.pieces[part.piece])
-        while place < part.start:
-            place += next(tables).num_rows
-        table = next(tables)
-        place += table.num_rows
-        if place < self._source.pieces[part.piece].rows:
-            self._begun[part.piece] = place, tables
-        return self._frame(table, self._source.pieces[part.piece])
-
-    def _tables(self, piece: Piece) -> Iterator[Any]:
-        """The rows of a piece as Arrow tables, each of as many rows as a slice has."""
-        import pyarrow
-
-        names = [name for name in self._columns if name not in piece.constants]
-        step = self._source.slice_rows
-        with _opened(piece.path) as opened:
-            waiting: list[Any] = []
-            held = 0
-            for batch in opened.iter_batches(step, row_groups=[piece.group], columns=names):
-                waiting.append(batch)
-                held += batch.num_rows
-                while held >= step:
-                    table = pyarrow.Table.from_batches(waiting)
-                    yield table.slice(0, step)
-                    rest = table.slice(step)
-                    waiting, held = rest.to_batches(), rest.num_rows
-            if held:
-                yield pyarrow.Table.from_batches(waiting)
-
-    def _frame(self, table: Any, piece: Piece) -> pd.DataFrame:
-        import pyarrow
-
-        for place, entry in enumerate(table.schema):
-            if pyarrow.types.is_decimal(entry.type):
-                column = table.column(place).cast(pyarrow.float64())
-                table = table.set_column(place, entry.name, column)
-        frame: pd.DataFrame = table.to_pandas(date_as_object=False)
-        for name, value in piece.constants.items():
-            if name in self._columns:
-                frame[name] = value
-        return frame[self._columns]
-
-
-class _opened:  # noqa: N801
-    """A Parquet file, with errors that name it."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> Any:
-        require("pyarrow", "Parquet files")
-        import pyarrow.parquet
-
-        self._errors = (OSError, NotImplementedError, pyarrow.ArrowException)
-        try:
-            self._file = pyarrow.parquet.ParquetFile(
-                self._path, buffer_size=_BUFFER, pre_buffer=False
-            )
-        except self._errors as error:
-            raise self._unreadable(error) from None
-        return self._file
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        self._file.close()
-        if isinstance(error, self._errors):
-            raise self._unreadable(error) from None
-
-    def _unreadable(self, error: BaseException) -> ValueError:
-        return ValueError(f"{shown(self._path)} is not a readable Parquet file: {error}")
-
-
-def _is_measured(kind: Any) -> bool:
-    """Whether an Arrow type says that a column holds numbers or dates, and no names of rows."""
-    import pyarrow
-
-    types = pyarrow.types
-    return bool(
-        types.is_floating(kind)
-        or types.is_boolean(kind)
-        or types.is_decimal(kind)
-        or types.is_timestamp(kind)
-        or types.is_date(kind)
-    )
+    def reader(self, columns: Sequence[str] | None = None) -> SliceReader:
+        """Something that reads slices; with `columns`, those alone."""
+        names = list(self.names if columns is None else columns)
+        return SliceReader(self.pieces, names, self.slice_rows, self._footers)
 
 
 def scan(

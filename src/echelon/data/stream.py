@@ -1,8 +1,8 @@
-"""Streams: the rows of a source as a model takes them, slice by slice, and what is learnt from them.
+"""Streams: the rows of a source as a model takes them, slice by slice.
 
 Invariant: to which subset a row belongs is decided by a hash of its cells, or of its group, and by
-nothing else. So a group, and rows that are equal, stay on one side, and subsets are the same however
-the rows lie in files.
+nothing else. So a group, and rows that are equal, stay on one side, and subsets are the same
+however the rows lie in files.
 """
 
 import tempfile
@@ -22,7 +22,8 @@ from echelon.data.packing import pack, ranks_of, weights_of
 from echelon.data.profile import ColumnProfile, TargetProfile, decide_columns
 from echelon.data.rows import Rows, row_weights
 from echelon.data.schema import TableSchema
-from echelon.data.source import Share, Slice, SliceReader, Source
+from echelon.data.slices import Slice
+from echelon.data.source import Share, Source
 
 Hashes = NDArray[np.uint64]
 
@@ -89,7 +90,7 @@ class StreamReader:
 
     def __init__(self, stream: RowStream) -> None:
         self._stream = stream
-        self._slices = SliceReader(stream.source, stream.columns)
+        self._slices = stream.source.reader(stream.columns)
 
     def read(self, part: Slice) -> tuple[Rows, Hashes]:
         """The labelled rows of a slice that belong to the source's subset, and their hashes."""
@@ -168,7 +169,8 @@ def _mixed(bits: Hashes) -> Hashes:
 def unit_numbers(hashes: Hashes, salt: int) -> NDArray[np.float64]:
     """A number from 0 to 1 for each hash, (n,), another one for every salt."""
     salted = _mixed(hashes ^ _mixed(np.array([salt % 2**64], dtype=np.uint64)))
-    return (salted >> np.uint64(11)) * 2.0**-53
+    numbers: NDArray[np.float64] = (salted >> np.uint64(11)) * 2.0**-53
+    return numbers
 
 
 def in_shares(hashes: Hashes, shares: tuple[Share, ...]) -> NDArray[np.bool_]:
@@ -197,9 +199,7 @@ def open_stream(source: Source, classes: Any = None) -> RowStream:
     """
     undecided = source.undecided
     target = TargetProfile(source.target, source.codes.get(source.target, ()))
-    profiles = {
-        name: ColumnProfile(name, source.codes.get(name, ())) for name in source.features
-    }
+    profiles = {name: ColumnProfile(name, source.codes.get(name, ())) for name in source.features}
     first = None
     for chunk in source.chunks([*undecided, source.target]):
         first = chunk if first is None else first
@@ -209,7 +209,7 @@ def open_stream(source: Source, classes: Any = None) -> RowStream:
     assert first is not None
     typed = [name for name in source.features if name not in undecided]
     if typed:  # one slice shows their types
-        head = SliceReader(source, typed).read(source.slices[0])
+        head = source.reader(typed).read(source.slices[0])
         for name in typed:
             profiles[name].add(head[name])
     schema, remarks = decide_columns(profiles, source.reading.decimal, keep_ids=source.keep_ids)

@@ -1,8 +1,8 @@
 """A survey of a stream: one pass that divides its rows and learns what its columns hold.
 
-What models learn from columns in memory (medians, quantiles, which categories occur) they learn here
-from :attr:`Survey.table`: few rows whose columns, each for itself, hold what all training rows hold,
-within the error of the sketches. The rows of it are no rows of the source.
+What models learn from columns in memory (medians, quantiles, which categories occur) they learn
+here from :attr:`Survey.table`: few rows whose columns, each for itself, hold what all training rows
+hold, within the error of the sketches. The rows of it are no rows of the source.
 """
 
 from collections.abc import Sequence

@@ -1,18 +1,18 @@
 """Rows of a source that are trained on: read, encoded and shuffled while the network learns.
 
 An epoch takes the row groups of all files in random order, several of them side by side, and
-shuffles the rows of a buffer that they fill. How many rows each slice gives is known from the survey,
-so an epoch and a step say where in the stream a run is: it goes on from there and reads nothing
-before the buffer that it was in.
+shuffles the rows of a buffer that they fill. How many rows each slice gives is known from the
+survey, so an epoch and a step say where in the stream a run is: it goes on from there and reads no
+buffer before the one that it was in.
 """
 
 import copy
 import hashlib
 import json
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from torch import Tensor
 
 from echelon.data.inputs import prefetched
 from echelon.data.kinds.tabular import TableEncoder
-from echelon.data.source import Slice
+from echelon.data.slices import Slice
 from echelon.data.survey import Survey
 from echelon.networks.assembly import encode
 from echelon.networks.spec import NetworkSpec
@@ -189,7 +189,7 @@ class StreamFeed:
                 held = _joined(rest, next(waiting))
                 start = max(start, place)
             batch = _cut(held, place - start, end - start)
-            yield Fed(*(None if each is None else each.to(self.device) for each in batch))
+            yield _each(batch, lambda tensor: tensor.to(self.device))
 
     def _buffers(self, epoch: int) -> tuple[list[list[int]], list[int]]:
         """The slices that fill each buffer of this process, by number, and its rows."""
@@ -230,7 +230,7 @@ class StreamFeed:
             parts.append(Fed(features, ranks, weight))
         whole = _joined(*parts)
         order = torch.from_numpy(np.random.default_rng(seed).permutation(len(whole.ranks)))
-        return Fed(*(None if each is None else each[order] for each in whole))  # type: ignore[arg-type,index]
+        return _each(whole, lambda tensor: tensor[order])
 
     def _nothing(self) -> Fed:
         weight = None if self.rows.draws is None else torch.empty(0)
@@ -261,13 +261,19 @@ def interleaved(slices: list[Slice], generator: np.random.Generator) -> list[int
     ]
 
 
+def _each(rows: Fed, change: Callable[[Tensor], Tensor]) -> Fed:
+    weight = None if rows.weight is None else change(rows.weight)
+    return Fed(change(cast(Tensor, rows.features)), change(rows.ranks), weight)
+
+
 def _cut(rows: Fed, start: int, end: int | None) -> Fed:
-    return Fed(*(None if each is None else each[start:end] for each in rows))  # type: ignore[arg-type,index]
+    return _each(rows, lambda tensor: tensor[start:end])
 
 
 def _joined(*parts: Fed) -> Fed:
     parts = tuple(part for part in parts if len(part.ranks)) or parts[:1]
     if len(parts) == 1:
         return parts[0]
-    columns: Any = zip(*parts, strict=True)
-    return Fed(*(None if column[0] is None else torch.cat(column) for column in columns))
+    features, ranks, weights = (list(column) for column in zip(*parts, strict=True))
+    weight = None if weights[0] is None else torch.cat(cast(list[Tensor], weights))
+    return Fed(torch.cat(cast(list[Tensor], features)), torch.cat(ranks), weight)
