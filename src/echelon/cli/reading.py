@@ -390,6 +390,17 @@ class LabelledRows:
         classes: list[Any] = self.known.classes.tolist()
         return classes
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What ``fit`` takes."""
+        rows = {"X": self.features, "y": self.labels}
+        return {**rows, "sample_weight": self.weights, "groups": self.groups}
+
+    @property
+    def in_memory(self) -> "LabelledRows":
+        """These rows as a table, which they are."""
+        return self
+
     def select(self, mask: Any) -> "LabelledRows":
         """The rows under a mask."""
         return replace(

@@ -126,7 +126,8 @@ class ColumnProfile:
         if not self.has_objects or total > _REPEATED:
             return None
         repeated = np.repeat(self.cells.cells, self.cells.counts)
-        return identifier_reason(self.name, pd.Series(repeated, dtype=object, name=self.name))
+        sample: pd.Series[Any] = pd.Series(repeated, dtype=object, name=self.name)
+        return identifier_reason(self.name, sample, each=self.rows / max(1, total))
 
     def decide(self, remarks: Remarks, decimal: str | None) -> Column:
         """What the column is."""

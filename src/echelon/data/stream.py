@@ -7,7 +7,7 @@ however the rows lie in files.
 
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,8 @@ class RowStream:
         How many rows have no label.
     remarks : Remarks
         What is to be said of the columns.
+    name : str
+        The data as messages name them.
     held : TemporaryDirectory or None
         The folder of packed rows, which goes with the stream.
     """
@@ -61,6 +63,7 @@ class RowStream:
     per_class: NDArray[np.float64] | None = None
     unlabelled: int = 0
     remarks: Remarks = field(default_factory=Remarks)
+    name: str = ""
     held: "tempfile.TemporaryDirectory[str] | None" = None
 
     @property
@@ -74,6 +77,20 @@ class RowStream:
         source = self.source
         named = [name for name in (source.target, source.weight, source.group) if name is not None]
         return [*(column.name for column in self.schema.columns), *named]
+
+    def subset(self, salt: int, low: float, high: float) -> "RowStream":
+        """The rows of some units; see :meth:`echelon.data.source.Source.subset`."""
+        return replace(self, source=self.source.subset(salt, low, high))
+
+    def collect(self) -> tuple[pd.DataFrame, NDArray[np.int64], NDArray[np.float64] | None]:
+        """All rows in memory: the cells of their columns, their ranks, and their weights."""
+        reader = self.reader()
+        parts = [reader.cells(part) for part in self.slices]
+        frame = pd.concat([part for part, _ in parts], ignore_index=True)
+        rows = [part for _, part in parts]
+        weights = [part.weight for part in rows if part.weight is not None]
+        weight = np.concatenate(weights) if weights else None
+        return frame, np.concatenate([part.ranks for part in rows]), weight
 
     def reader(self) -> "StreamReader":
         """Something that reads slices; each thread needs one of its own."""
@@ -92,10 +109,20 @@ class StreamReader:
         self._stream = stream
         self._slices = stream.source.reader(stream.columns)
 
+    def cells(self, part: Slice) -> tuple[pd.DataFrame, Rows]:
+        """The cells of the columns of the rows that :meth:`read` gives, and these rows."""
+        frame = self._slices.read(part)
+        rows, _, chosen = self._rows(frame)
+        return frame.loc[chosen, [column.name for column in rows.schema.columns]], rows
+
     def read(self, part: Slice) -> tuple[Rows, Hashes]:
         """The labelled rows of a slice that belong to the source's subset, and their hashes."""
+        rows, hashes, _ = self._rows(self._slices.read(part))
+        return rows, hashes
+
+    def _rows(self, frame: pd.DataFrame) -> tuple[Rows, Hashes, NDArray[np.bool_]]:
+        """The rows of a frame that are meant, their hashes, and which they are."""
         stream, source = self._stream, self._stream.source
-        frame = self._slices.read(part)
         target = emptied(frame[source.target], source.codes.get(source.target, ()))
         ranks = ranks_of(target, stream.rank_of)
         with gathered_remarks():  # which are said once
@@ -112,7 +139,7 @@ class StreamReader:
         if stream.per_class is not None:
             weight = row_weights(rows.weight, stream.per_class, rows.ranks)
             rows = Rows(rows.schema, rows.table, rows.ranks, weight, rows.groups)
-        return rows, hashes
+        return rows, hashes, chosen
 
 
 # ---- hashes --------------------------------------------------------------------------------------
@@ -220,7 +247,7 @@ def open_stream(source: Source, classes: Any = None) -> RowStream:
             f"--missing-target drop leaves them out"
         )
     if source.is_parquet:
-        return RowStream(source, schema, labels, rank_of, None, missing, remarks)
+        return RowStream(source, schema, labels, rank_of, None, missing, remarks, source.name)
     packed, folder = pack(source, schema, rank_of)
     ranks = {rank: rank for rank in range(labels.num_classes)}
-    return RowStream(packed, schema, labels, ranks, None, missing, remarks, folder)
+    return RowStream(packed, schema, labels, ranks, None, missing, remarks, source.name, folder)

@@ -118,8 +118,7 @@ def survey(stream: RowStream, fraction: float, seed: int) -> Survey:
         columns.add(rows.table)
     if not counts.any():
         raise ValueError(
-            f"{stream.source.name} has no row to train on; give more rows, or set "
-            f"validation_fraction=0"
+            f"{stream.name} has no row to train on; give more rows, or set validation_fraction=0"
         )
     return Survey(
         stream, seed, fraction, counts, weights, counting,

@@ -24,6 +24,7 @@ from echelon.data.labels import Labels
 from echelon.data.rows import Rows, class_weights, hold_validation, row_weights, without_broken
 from echelon.data.schema import RawTable, TableSchema
 from echelon.data.source import Source
+from echelon.data.stream import RowStream
 from echelon.data.summary import summarise_columns
 from echelon.evaluation.arguments import as_weight
 from echelon.models.document import Described, write_model
@@ -181,7 +182,7 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
         X_val, y_val : optional
             Validation rows of your own.
         """
-        if isinstance(X, Source):
+        if isinstance(X, (Source, RowStream)):
             given = {"y": y, "sample_weight": sample_weight, "groups": groups, "X_val": X_val}
             return self._fit_source(X, given)
         if y is None:
@@ -237,7 +238,7 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
             self.fit_again(rows, labels, seed)
         return self._finish(rows.schema, rows.table, len(rows), labels, unseen, given)
 
-    def _fit_source(self, source: Source, given: Mapping[str, Any]) -> Any:
+    def _fit_source(self, source: Source | RowStream, given: Mapping[str, Any]) -> Any:
         """Fit a source, beside this model, as `fit` does."""
         for name, value in given.items():
             if value is not None:

@@ -24,14 +24,15 @@ _MEBIBYTE = 2**20
 _READING = 300 * _MEBIBYTE  # what reading takes beside what is kept: several slices and buffers
 
 
-def fit_source(model: Any, source: Source, seed: int) -> Any:
+def fit_source(model: Any, source: Source | RowStream, seed: int) -> Any:
     """Fit a model on a source.
 
     Parameters
     ----------
     model : CurveClassifier
         That is changed; whoever calls keeps another.
-    source : Source
+    source : Source or RowStream
+        One that nobody has looked at yet, or one that was.
     seed : int
     """
     for kind in CELL_KINDS:
@@ -40,7 +41,7 @@ def fit_source(model: Any, source: Source, seed: int) -> Any:
                 f"a source holds numbers, dates and categories, and the model reads {kind}s from "
                 f"the column {getattr(model, kind)!r}; read the table into memory, and fit it"
             )
-    stream = open_stream(source, model.classes)
+    stream = source if isinstance(source, RowStream) else open_stream(source, model.classes)
     check_decision(model.decision, stream.labels.num_classes)
     stream.remarks.say()
     reason = _why_not(model)
@@ -53,8 +54,11 @@ def fit_source(model: Any, source: Source, seed: int) -> Any:
             stacklevel=3,
         )
     held = 0 if known.held is None else len(known.held)
-    told = f"{known.num_rows:,} rows are streamed, {held:,} are held out"
-    _say(model, f"{source.name}: {told}, about {_mebibytes(_READING + model.stream_bytes(known))}")
+    _say(
+        model,
+        f"{stream.name}: {known.num_rows:,} rows are streamed, {held:,} are held out, about "
+        f"{_mebibytes(_READING + model.stream_bytes(known))}",
+    )
     return model.fit_streamed(known, seed)
 
 
@@ -74,7 +78,7 @@ def _fit_in_memory(model: Any, stream: RowStream, seed: int, reason: str) -> Any
     needed = 3 * 8 * rows * (len(schema.numeric) + len(schema.categorical) + 2)
     _say(
         model,
-        f"{stream.source.name}: {reason}, so {rows:,} rows are read into memory, about "
+        f"{stream.name}: {reason}, so {rows:,} rows are read into memory, about "
         f"{_mebibytes(needed)}",
     )
     whole = joined([each for _, each, _ in stream])
