@@ -59,6 +59,7 @@ MODELS: Mapping[str, ModelRow] = {
             "Gradient-boosted trees on all thresholds at once.",
             "echelon.models.boosting:OrdinalBoosting",
             tables_only=True,
+            streams=True,
         ),
         ModelRow(
             "cumulative_link",
