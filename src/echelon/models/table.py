@@ -67,6 +67,7 @@ MODELS: Mapping[str, ModelRow] = {
             "echelon.models.likelihood:CumulativeLinkModel",
             uses_validation=False,
             tables_only=True,
+            streams=True,
         ),
         ModelRow(
             "svm",

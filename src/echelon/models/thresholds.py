@@ -104,7 +104,7 @@ def few_threshold_pairs(
     --------
     >>> pairs = few_threshold_pairs(np.array([0, 2]), 5, np.random.default_rng(0))
     >>> pairs.row, pairs.threshold, pairs.weight
-    (array([0, 0, 1, 1, 1]), array([0, 3, 0, 1, 2]), array([1., 3., 2., 1., 1.]))
+    (array([0, 0, 1, 1, 1]), array([0, 2, 0, 1, 2]), array([1., 3., 2., 1., 1.]))
     """
     count = num_classes - 1
     low = np.maximum(ranks - 1, 0)  # the first threshold beside the rank
