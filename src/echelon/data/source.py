@@ -28,6 +28,7 @@ from echelon.extras import require
 
 _SLICE_ROWS = 65_536
 _SLICE_CELLS = 2**22  # of a wide table at once
+_FEWEST_ROWS = 1024
 
 
 class Share(NamedTuple):
@@ -182,7 +183,7 @@ class Source:
     @property
     def slice_rows(self) -> int:
         """How many rows are read at once."""
-        return min(_SLICE_ROWS, max(1024, _SLICE_CELLS // len(self.names)))
+        return min(_SLICE_ROWS, max(_FEWEST_ROWS, _SLICE_CELLS // len(self.names)))
 
     @cached_property
     def slices(self) -> list[Slice]:
