@@ -5,7 +5,9 @@ they are, and written as numbers, moments and names to a temporary folder, which
 holds it.
 """
 
+import shutil
 import tempfile
+import weakref
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -26,9 +28,21 @@ from echelon.extras import require
 _NAME = "rows.parquet"
 
 
+class PackedFolder:
+    """A temporary folder that is removed with the last who holds it, or with the process."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="echelon-"))
+        self._remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+    def remove(self) -> None:
+        """Remove it now."""
+        self._remove()
+
+
 def pack(
     source: Source, schema: TableSchema, rank_of: Mapping[Any, int]
-) -> "tuple[Source, tempfile.TemporaryDirectory[str]]":
+) -> "tuple[Source, PackedFolder]":
     """The same rows in one Parquet file, and the folder that it stands in.
 
     The target becomes ranks, missing ones missing; columns that the schema does not have are left
@@ -45,8 +59,8 @@ def pack(
     import pyarrow
     import pyarrow.parquet
 
-    folder = tempfile.TemporaryDirectory(prefix="echelon-")
-    place = Path(folder.name) / _NAME
+    folder = PackedFolder()
+    place = folder.path / _NAME
     writer = None
     try:
         for chunk in source.chunks():
@@ -56,7 +70,7 @@ def pack(
                 writer = pyarrow.parquet.ParquetWriter(place, table.schema, compression="lz4")
             writer.write_table(table)
     except BaseException:
-        folder.cleanup()
+        folder.remove()
         raise
     finally:
         if writer is not None:

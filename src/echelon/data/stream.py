@@ -5,7 +5,6 @@ nothing else. So a group, and rows that are equal, stay on one side, and subsets
 however the rows lie in files.
 """
 
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,7 +17,7 @@ from echelon.data.columns import Remarks, gathered_remarks
 from echelon.data.kinds.categories import names_of
 from echelon.data.labels import Labels
 from echelon.data.missing_codes import emptied
-from echelon.data.packing import pack, ranks_of, weights_of
+from echelon.data.packing import PackedFolder, pack, ranks_of, weights_of
 from echelon.data.profile import ColumnProfile, TargetProfile, decide_columns
 from echelon.data.rows import Rows, row_weights
 from echelon.data.schema import TableSchema
@@ -52,7 +51,7 @@ class RowStream:
         What is to be said of the columns.
     name : str
         The data as messages name them.
-    held : TemporaryDirectory or None
+    held : PackedFolder or None
         The folder of packed rows, which goes with the stream.
     """
 
@@ -64,7 +63,7 @@ class RowStream:
     unlabelled: int = 0
     remarks: Remarks = field(default_factory=Remarks)
     name: str = ""
-    held: "tempfile.TemporaryDirectory[str] | None" = None
+    held: PackedFolder | None = None
 
     @property
     def slices(self) -> list[Slice]:
