@@ -185,9 +185,8 @@ class StreamFeed:
         for number in range(step, steps):
             place, end = total * number // steps, total * (number + 1) // steps
             while start + len(held.ranks) < end:
-                rest = _cut(held, place - start, None) if place > start else held
-                held = _joined(rest, next(waiting))
-                start = max(start, place)
+                passed = min(place - start, len(held.ranks))
+                held, start = _joined(_cut(held, passed, None), next(waiting)), start + passed
             batch = _cut(held, place - start, end - start)
             yield _each(batch, lambda tensor: tensor.to(self.device))
 
