@@ -75,7 +75,7 @@ class Survey:
         return ~_held_out(hashes, self.fraction, self.seed)
 
     def absent(self) -> list[str]:
-        """Sentences about classes that a subset lacks."""
+        """Sentences about classes that there are and that a subset lacks."""
         classes = self.stream.labels.classes.tolist()
         subsets = {"training": self.class_counts}
         if self.held is not None:
@@ -83,7 +83,7 @@ class Survey:
         return [
             f"no {name} row has the class {', '.join(repr(classes[k]) for k in lacking)}"
             for name, counts in subsets.items()
-            if len(lacking := np.flatnonzero(counts == 0))
+            if len(lacking := np.flatnonzero((counts == 0) & (sum(subsets.values()) > 0)))
         ]
 
 

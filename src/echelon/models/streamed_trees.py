@@ -91,7 +91,7 @@ def _prepared(
 ) -> Prepared:
     """The examples of all training rows, as bins."""
     base = base_logits(known.weights, known.num_rows)
-    examples = _Examples.of(known, base)
+    examples = _Examples.of(known)
     parameters = grower.parameters(known.num_rows, *widths, len(examples.label))
     # Real rows show which columns are never filled together; those held out are a sample.
     shown = known.table if held is None else held
@@ -117,7 +117,7 @@ class _Examples(NamedTuple):
     start: NDArray[np.float64]
 
     @classmethod
-    def of(cls, known: Survey, base: NDArray[np.float64]) -> "_Examples":
+    def of(cls, known: Survey) -> "_Examples":
         size = _num_examples(known)
         return cls(np.empty(size, np.float32), np.empty(size, np.float32), np.empty(size))
 

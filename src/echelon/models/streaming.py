@@ -4,6 +4,7 @@ A model that streams (a trait of its row in :data:`echelon.models.table.MODELS`)
 slice by slice. For the others the source is read into memory, which is said before it is done.
 """
 
+import math
 import sys
 import warnings
 from dataclasses import replace
@@ -57,7 +58,7 @@ def fit_source(model: Any, source: Source | RowStream, seed: int) -> Any:
     _say(
         model,
         f"{stream.name}: {known.num_rows:,} rows are streamed, {held:,} are held out, about "
-        f"{_mebibytes(_READING + model.stream_bytes(known))}",
+        f"{_mebibytes(_READING + model.stream_bytes(known))} of memory",
     )
     return model.fit_streamed(known, seed)
 
@@ -121,4 +122,4 @@ def _say(model: Any, line: str) -> None:
 
 
 def _mebibytes(size: float) -> str:
-    return f"{size / _MEBIBYTE:,.0f} MiB of memory"
+    return f"{math.ceil(size / _MEBIBYTE):,} MiB"
