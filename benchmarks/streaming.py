@@ -126,9 +126,7 @@ def main() -> None:
         return
     sizes = [int(size) for size in options.sizes.split(",")]
     kinds = options.kinds.split(",")
-    rows = measure(
-        sizes, kinds, epochs=options.epochs, seeds=options.seeds, keep=options.keep
-    )
+    rows = measure(sizes, kinds, epochs=options.epochs, seeds=options.seeds, keep=options.keep)
     print(json.dumps(rows))
 
 

@@ -1,5 +1,7 @@
 """Subsets of a source: by a hash of the row or its group, however the rows lie in files."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -111,7 +113,5 @@ def test_rows_without_a_label_are_left_out_or_refused(tmp_path) -> None:
     stream = open_stream(source)
     assert stream.unlabelled == 10
     assert sum(len(rows) for _, rows, _ in stream) == 90
-    from dataclasses import replace
-
-    with pytest.raises(ValueError, match="10 rows of .* have no label in the column 'grade'"):
+    with pytest.raises(ValueError, match=r"10 rows of .* have no label in the column 'grade'"):
         open_stream(replace(source, missing_target="error"))

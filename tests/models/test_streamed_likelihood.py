@@ -29,9 +29,7 @@ def path(tmp_path):
 def test_the_maximum_is_that_of_all_rows(path, options) -> None:
     table = frame()
     streamed = echelon.CumulativeLinkModel(**options).fit(scan(path, "grade"))
-    memory = echelon.CumulativeLinkModel(**options).fit(
-        table.drop(columns="grade"), table["grade"]
-    )
+    memory = echelon.CumulativeLinkModel(**options).fit(table.drop(columns="grade"), table["grade"])
     mine, theirs = streamed.fitted_, memory.fitted_
     np.testing.assert_allclose(mine.coefficients, theirs.coefficients, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(mine.cutpoints, theirs.cutpoints, rtol=1e-7)

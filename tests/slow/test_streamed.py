@@ -53,9 +53,7 @@ def test_a_streamed_fit_killed_at_any_moment_goes_on_to_the_same_bits(tmp_path: 
     path = write(tmp_path / "rows", 6000)
 
     def start(checkpoints: Path, out: Path) -> multiprocessing.Process:
-        process = context.Process(
-            target=fit_and_save, args=(path, checkpoints, out), daemon=True
-        )
+        process = context.Process(target=fit_and_save, args=(path, checkpoints, out), daemon=True)
         process.start()
         return process
 

@@ -137,7 +137,7 @@ def test_weights_of_classes_need_no_pass_of_their_own(tmp_path, small_buffers) -
 
 
 def test_published_batches_cannot_be_streamed(tmp_path) -> None:
-    with pytest.raises(ValueError, match="published.* takes all rows of a table in turns"):
+    with pytest.raises(ValueError, match=r"published.* takes all rows of a table in turns"):
         feed(encoded(write(tmp_path)), batches="published")
     weightless = write(tmp_path, w=0.0)
     with pytest.raises(ValueError, match="all training rows have a weight of 0"):
@@ -177,7 +177,7 @@ def test_an_interrupted_fit_of_a_source_goes_on_to_the_same_bits(tmp_path, monke
     whole = echelon.OrdinalClassifier(**options).fit(scan(path, "grade"))
     train, steps = loop.train, []
 
-    class Interrupted(Exception):
+    class StoppedError(Exception):
         pass
 
     def interrupted(*arguments, **given):
@@ -188,7 +188,7 @@ def test_an_interrupted_fit_of_a_source_goes_on_to_the_same_bits(tmp_path, monke
                 yield each
                 steps.append(run.progress.step)
                 if len(steps) in (4, 13):
-                    raise Interrupted
+                    raise StoppedError
 
         with monkeypatch.context() as patch:
             patch.setattr(loop._Run, "steps", counted)
@@ -196,7 +196,7 @@ def test_an_interrupted_fit_of_a_source_goes_on_to_the_same_bits(tmp_path, monke
 
     monkeypatch.setattr(loop, "train", interrupted)
     for _ in range(2):
-        with pytest.raises(Interrupted):
+        with pytest.raises(StoppedError):
             echelon.OrdinalClassifier(checkpoint_dir=tmp_path / "c", **options).fit(
                 scan(path, "grade")
             )

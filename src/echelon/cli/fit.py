@@ -169,9 +169,9 @@ def fit(
         bool,
         typer.Option(
             "--stream",
-            help="Read the rows in chunks while the model learns, instead of all into memory. The "
-            "models network, boosting and cumulative_link do so; others say what memory they take. "
-            "This needs the extra parquet.",
+            help="Leave the rows in their files, and read them in chunks while the model learns: "
+            "network, boosting and cumulative_link do so; others read all rows, and say what "
+            "memory that takes. This needs the extra parquet.",
         ),
     ] = False,
     device: Device = None,
@@ -257,7 +257,7 @@ def fit(
     is_watched = sys.stdout.isatty()
     if is_told and is_watched:
         show_summary(described)
-    fitted.fit(**training.arguments)
+    fitted.fit(*training.arguments)
     if is_told and not is_watched:  # where nobody waits, nothing is printed before a failure
         show_summary(described)
     held = {name: rows.select(mask).in_memory for name, mask in zip(shares, masks, strict=True)}

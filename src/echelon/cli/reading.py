@@ -391,10 +391,9 @@ class LabelledRows:
         return classes
 
     @property
-    def arguments(self) -> dict[str, Any]:
-        """What ``fit`` takes."""
-        rows = {"X": self.features, "y": self.labels}
-        return {**rows, "sample_weight": self.weights, "groups": self.groups}
+    def arguments(self) -> tuple[Any, ...]:
+        """What ``fit`` takes: X, y, the weights and the groups."""
+        return self.features, self.labels, self.weights, self.groups
 
     @property
     def in_memory(self) -> "LabelledRows":

@@ -72,9 +72,9 @@ class StreamedRows:
         return dict(self.stream.remarks.left_out)
 
     @property
-    def arguments(self) -> dict[str, Any]:
-        """What ``fit`` takes."""
-        return {"X": self.stream}
+    def arguments(self) -> tuple[Any, ...]:
+        """What ``fit`` takes, which has everything in it."""
+        return (self.stream,)
 
     def select(self, share: Any) -> "StreamedRows":
         """The rows of a share."""

@@ -227,10 +227,12 @@ class OrdinalClassifier(CurveClassifier):
         self._keep(network, readers, spec, settings, progress)
 
     def stream_bytes(self, known: "Survey") -> int:
-        """The buffers, the rows that are held out, and the network with its optimiser."""
-        encoder = TableEncoder.of(known.table, known.stream.schema, scaling="none")
-        held = 0 if known.held is None else len(known.held)
-        return 4 * encoder.num_features * (2 * held + 4 * 262_144)
+        """The buffers, and the rows that are held out as they are and as features."""
+        from echelon.training.streams import buffer_rows
+
+        encoder = TableEncoder.of(known.table, known.stream.schema, scaling="standard")
+        width, held = encoder.num_features, 0 if known.held is None else len(known.held)
+        return 4 * width * (3 * held + 4 * buffer_rows(width))  # one is shuffled, two are waiting
 
     def _keep(
         self,

@@ -35,6 +35,17 @@ _LEAST_BATCHES = 8  # in a buffer, however wide the rows are
 _AHEAD = 1  # buffers that are prepared while one is trained on
 
 
+def buffer_rows(num_features: int) -> int:
+    """The rows that are shuffled together, where there are as many.
+
+    Examples
+    --------
+    >>> buffer_rows(10), buffer_rows(1000)
+    (262144, 16777)
+    """
+    return min(_BUFFER_ROWS, max(1, _BUFFER_BYTES // (4 * num_features)))
+
+
 class StreamDraws(NamedTuple):
     """How often an epoch draws a row by its weight; see :class:`echelon.training.batches.Draws`.
 
@@ -110,11 +121,6 @@ class EncodedStream:
         place = fabric.global_rank, fabric.world_size
         return StreamFeed(self, settings, seed, fabric.device, *place)
 
-    @property
-    def buffer_rows(self) -> int:
-        """The fewest rows that are shuffled together, where there are as many."""
-        return min(_BUFFER_ROWS, max(1, _BUFFER_BYTES // (4 * self.encoder.num_features)))
-
     def fingerprint(self, spec: NetworkSpec, settings: Settings, seed: int) -> str:
         """Of everything that decides how a run goes."""
         survey = self.survey
@@ -156,7 +162,9 @@ class StreamFeed:
     ) -> None:
         self.rows, self.seed, self.device = rows, seed, device
         self.rank, self.world = rank, world
-        self.buffer_rows = max(rows.buffer_rows, _LEAST_BATCHES * settings.batch_size)
+        self.buffer_rows = max(
+            buffer_rows(rows.encoder.num_features), _LEAST_BATCHES * settings.batch_size
+        )
         total = int(rows.drawn.sum())
         self.steps_per_epoch = count_batches(total, settings.batch_size, settings.drop_last)
 
@@ -244,7 +252,7 @@ def interleaved(slices: list[Slice], generator: np.random.Generator) -> list[int
     --------
     >>> slices = [Slice(0, 0, 5), Slice(0, 5, 5), Slice(1, 0, 5), Slice(1, 5, 5)]
     >>> interleaved(slices, np.random.default_rng(0))
-    [2, 0, 3, 1]
+    [0, 2, 1, 3]
     """
     by_piece: dict[int, list[int]] = {}
     for number, part in enumerate(slices):
