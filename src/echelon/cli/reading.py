@@ -123,10 +123,12 @@ class DataDescription:
         if self.target is not None and self.target not in frame.columns:
             looks = self.looks()  # it may stand in another sheet, or between other separators
             require_column(frame, self.target, self.name + (f" ({looks})" if looks else ""))
-        return self._with_codes(frame) if self.missing_codes else frame
+        return self.with_codes(frame)
 
-    def _with_codes(self, frame: Any) -> Any:
+    def with_codes(self, frame: Any) -> Any:
         """The table with its codes for no answer beside it, and without them in the target."""
+        if not self.missing_codes:
+            return frame
         from echelon.data.missing_codes import MISSING_CODES, codes_by_column, emptied
 
         named = (self.weight, self.group, self.text, self.image_column)

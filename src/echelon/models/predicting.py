@@ -65,14 +65,18 @@ class CurvePredictor:
         """The whole distribution over ranks of each row."""
         return RankCurve.concatenate(list(self._curves(X)))
 
+    def curve_of_rows(self, table: RawTable) -> RankCurve:
+        """What :meth:`curve` gives, for rows that :attr:`schema_` has read."""
+        return RankCurve.concatenate(list(self._curves_of(table)))
+
     def _curves(self, X: Any) -> Iterator[RankCurve]:  # noqa: N803
         check_is_fitted(self, "labels_")
-        calibration = self.calibration_
-        for curve in self._raw_curves(X):
-            yield curve if calibration is None else curve.calibrated(calibration)
+        yield from self._curves_of(self.schema_.read(X))
 
-    def _raw_curves(self, X: Any) -> Iterator[RankCurve]:  # noqa: N803
-        return self.curves_of_rows(self.schema_.read(X))
+    def _curves_of(self, table: RawTable) -> Iterator[RankCurve]:
+        calibration = self.calibration_
+        for curve in self.curves_of_rows(table):
+            yield curve if calibration is None else curve.calibrated(calibration)
 
     def raw_probabilities(self, table: RawTable) -> NDArray[np.float64]:
         """P(y = k) of rows that were read, (n, K), before any calibration."""
