@@ -8,11 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
+from echelon.cli.clustered import share_cluster
 from echelon.cli.launching import share_devices
 from echelon.cli.options import (
     AsJson,
     Backbone,
     Classes,
+    Cluster,
     Data,
     Decimal,
     Decision,
@@ -176,6 +178,7 @@ def fit(
     ] = False,
     device: Device = None,
     devices: Devices = None,
+    cluster: Cluster = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit a model on a table, with texts and images in it or without.
@@ -195,8 +198,14 @@ def fit(
     Example: echelon fit reviews.csv --target Rating --text Review --backbone lstm --out m.echelon
 
     Example: echelon fit 'visits/*.parquet' --target severity --stream --out visits.echelon
+
+    With --cluster the workers of a Ray cluster, --devices of them, train one network; all of them
+    must see the data and the output under the same names.
+
+    Example: echelon fit visits --target severity --stream --cluster local --devices 2 --out v.echelon
     """
     require_model_file(out, *data, image_folder, decision)
+    share_cluster(cluster, devices, out)
     share_devices(devices)
     from echelon.evaluation.calibration import require_kind
     from echelon.evaluation.conformal import require_score
@@ -242,10 +251,12 @@ def fit(
             "--class-weight": ("class_weight", class_weight),
             "--max-epochs": ("settings.max_epochs", max_epochs),
             "--time-limit": ("time_limit", time_limit),
-            "--resume": ("checkpoint_dir", checkpoints if resume else None),
+            # On a cluster a worker may die, and the others begin anew from a checkpoint.
+            "--resume": ("checkpoint_dir", checkpoints if resume or cluster else None),
             "--device": ("device", device),
             # Each of the processes has a device, so it is a matter of the same parameter.
             "--devices": ("device", None if devices is None else device or "auto"),
+            "--cluster": ("device", None if cluster is None else device or "auto"),
         },
         classes=rows.classes,
         random_state=seed,
@@ -276,7 +287,7 @@ def fit(
         fitted.about_["missing_labels"] = ",".join(described.missing_labels)
     if is_first_process():
         save_model(fitted, out, checkpoints if checkpoints.is_dir() else None)
-        if resume:
+        if resume or cluster:
             _remove_checkpoints(checkpoints)
     _show(
         {
