@@ -1,8 +1,8 @@
 """``fit --cluster``: the same command by the workers of a Ray cluster, which train one model.
 
-Each worker runs the command as a process of ``--devices`` does: Ray Train starts them, replaces one
-that dies with all others from the last checkpoint, and does nothing else. The workers find each
-other through a file, so data, checkpoints and the output stand where all of them can read and write.
+Each worker runs the command as a process of ``--devices`` does. Ray Train starts them, and starts
+them again from the last checkpoint when one has died. They find each other through a file, so the
+data, the checkpoints and the output stand where all of them can read and write.
 """
 
 import os
@@ -63,7 +63,9 @@ def run_on_cluster(address: str, workers: int, arguments: Sequence[str], out: Pa
             trainer = DataParallelTrainer(
                 _work,
                 train_loop_config={
-                    "arguments": list(arguments), "folder": os.getcwd(), "shared": str(shared),
+                    "arguments": list(arguments),
+                    "folder": os.getcwd(),
+                    "shared": str(shared),
                     "is_local": is_local,
                 },  # fmt: skip
                 scaling_config=ScalingConfig(num_workers=workers, use_gpu=use_gpu),

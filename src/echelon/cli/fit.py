@@ -202,7 +202,7 @@ def fit(
     With --cluster the workers of a Ray cluster, --devices of them, train one network; all of them
     must see the data and the output under the same names.
 
-    Example: echelon fit visits --target severity --stream --cluster local --devices 2 --out v.echelon
+    Example: echelon fit visits --target severity --cluster local --devices 2 --out v.echelon
     """
     require_model_file(out, *data, image_folder, decision)
     share_cluster(cluster, devices, out)
