@@ -29,10 +29,11 @@ def test_what_is_wrong_with_the_output_is_said_before_a_cluster_is_started(folde
 
 
 def test_the_shared_folder_goes_whatever_happens(tmp_path) -> None:
-    with (
-        pytest.raises(RuntimeError, match="worker"),
-        clustered._shared_folder(tmp_path / "model", is_local=False) as shared,
-    ):
-        assert shared.parent == tmp_path
-        raise RuntimeError("a worker failed")
+    def fail() -> None:
+        with clustered._shared_folder(tmp_path / "model", is_local=False) as shared:
+            assert shared.parent == tmp_path
+            raise RuntimeError("a worker failed")
+
+    with pytest.raises(RuntimeError, match="worker"):
+        fail()
     assert not list(tmp_path.iterdir())

@@ -60,14 +60,10 @@ def run_on_cluster(address: str, workers: int, arguments: Sequence[str], out: Pa
             from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
 
             use_gpu = cluster.ray.cluster_resources().get("GPU", 0) >= workers
+            told = {"arguments": list(arguments), "folder": os.getcwd()}
             trainer = DataParallelTrainer(
                 _work,
-                train_loop_config={
-                    "arguments": list(arguments),
-                    "folder": os.getcwd(),
-                    "shared": str(shared),
-                    "is_local": is_local,
-                },  # fmt: skip
+                train_loop_config={**told, "shared": str(shared), "is_local": is_local},
                 scaling_config=ScalingConfig(num_workers=workers, use_gpu=use_gpu),
                 run_config=RunConfig(
                     name="fit",
@@ -80,6 +76,9 @@ def run_on_cluster(address: str, workers: int, arguments: Sequence[str], out: Pa
             except RuntimeError as error:
                 last = str(error).strip().rpartition("\n")[2]
                 raise RuntimeError(f"the workers of the cluster failed: {last}") from None
+            finally:  # those on this machine are waited for
+                if is_local:
+                    cluster.processes.update(int(p.suffix[1:]) for p in shared.glob("worker.*"))
         refused = shared / "refused.txt"
         if refused.exists():
             raise ValueError(refused.read_text(encoding="utf-8"))
@@ -97,6 +96,7 @@ def _work(config: dict[str, Any]) -> None:
     context = ray.train.get_context()
     number, count = context.get_world_rank(), context.get_world_size()
     shared = Path(config["shared"])
+    (shared / f"worker.{os.getpid()}").touch()
     # Another one for every try, as a worker that died has left its own behind.
     token = broadcast_from_rank_zero(secrets.token_hex(8) if number == 0 else None)
     told = together(number, count, str(shared / f"rendezvous-{token}"))
