@@ -2,7 +2,8 @@
 
 Each fit runs in a process of its own, whose peak memory is that of the process. Rows are Friedman's
 with ten columns and K = 16. An epoch is compared by its seconds a row with that of rows in memory.
-`python benchmarks/streaming.py --sizes 1000000,20000000` prints one JSON document.
+This is the part `streaming` of `benchmarks/scale.py`; `python benchmarks/streaming.py --sizes
+1000000,20000000` runs it alone and prints one JSON document.
 """
 
 import argparse
@@ -112,6 +113,30 @@ def measure(
     return rows
 
 
+def measure_streaming(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """The part `streaming` of `benchmarks/scale.py`, of a share of the rows."""
+    return measure([int(size * options.share) for size in SIZES], ["network", "boosting"])
+
+
+def streaming_table(rows: list[dict[str, Any]]) -> str:
+    """What fits of sources took, with an epoch as a ratio to that of rows in memory."""
+    memory = [row for row in rows if not row["streamed"] and row["epochs"]]
+    lines = [
+        "| model | rows | read | peak MiB | epoch, microseconds a row | over memory | MAE |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for row in rows:
+        each = min(row["epochs"]) / row["rows"] * 1e6 if row["epochs"] else None
+        beside = min((min(m["epochs"]) / m["rows"] * 1e6 for m in memory), default=None)
+        ratio = f"{each / beside:.2f}" if each and beside and row["streamed"] else ""
+        lines.append(
+            f"| {row['kind']} | {row['rows']:,} | {'streamed' if row['streamed'] else 'in memory'} "
+            f"| {row['peak_mib']:,.0f} | {'' if each is None else f'{each:.1f}'} | {ratio} "
+            f"| {row['mae']:.4f} |"
+        )
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
@@ -128,6 +153,7 @@ def main() -> None:
     kinds = options.kinds.split(",")
     rows = measure(sizes, kinds, epochs=options.epochs, seeds=options.seeds, keep=options.keep)
     print(json.dumps(rows))
+    print(streaming_table(rows), file=sys.stderr)
 
 
 if __name__ == "__main__":
