@@ -136,6 +136,17 @@ def test_weights_of_classes_need_no_pass_of_their_own(tmp_path, small_buffers) -
     torch.testing.assert_close(torch.cat([b.weight for b in batches]), draws.weight[number])
 
 
+def test_weights_of_rows_and_of_classes_are_multiplied(tmp_path, small_buffers) -> None:
+    weight = 1.0 + np.arange(1000) % 4
+    rows = encoded(write(tmp_path, w=weight), per_class=[1.0, 3.0, 0.0], weight="w")
+    both = weight * np.array([1.0, 3.0, 0.0])[np.arange(1000) % 3]
+    draws = Draws.of(torch.from_numpy(both), 1000)
+    batches = list(feed(rows).batches(0, 0))
+    number = torch.cat([(batch.features[:, 0] * 7).round().long() for batch in batches])
+    assert torch.equal(number.sort().values, draws.rows.sort().values)
+    torch.testing.assert_close(torch.cat([b.weight for b in batches]), draws.weight[number])
+
+
 def test_published_batches_cannot_be_streamed(tmp_path) -> None:
     with pytest.raises(ValueError, match=r"published.* takes all rows of a table in turns"):
         feed(encoded(write(tmp_path)), batches="published")

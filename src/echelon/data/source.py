@@ -1,8 +1,9 @@
 """Sources: tables in files that are read in chunks and never held whole.
 
-Invariant: a source says what to read and reads nothing until it is asked. Parquet files can be read
-from any row group on, which is what an order by chance and a fit that goes on need; other files are
-read from their beginning, and packed as Parquet first (:mod:`echelon.data.packing`).
+Invariant: a source says what to read, and reads only the names of columns until it is asked.
+Parquet files can be read from any row group on, which is what an order by chance and a fit that goes
+on need; other files are read from their beginning, and packed as Parquet first
+(:mod:`echelon.data.packing`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -86,7 +87,7 @@ class Source:
         """All columns."""
         if self.is_parquet:
             return [*self._types]
-        first = next(read_chunks(self.paths, 1, reading=self.reading))
+        first = next(read_chunks(self.paths, reading=self.reading))
         return [str(name) for name in first.columns]
 
     @property

@@ -6,7 +6,7 @@ hold, within the error of the sketches. The rows of it are no rows of the source
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,8 +36,8 @@ class Survey:
         How many training rows of each class each slice has.
     weights : array of float64, shape (K,)
         What the training rows of each class weigh together.
-    counting : int
-        Training rows with a weight above 0.
+    counting : array of int64, shape (K,)
+        Training rows of each class with a weight above 0.
     held : Rows or None
         Those that are held out.
     table : RawTable
@@ -51,7 +51,7 @@ class Survey:
     fraction: float
     counts: NDArray[np.int64]
     weights: NDArray[np.float64]
-    counting: int
+    counting: NDArray[np.int64]
     held: Rows | None
     table: RawTable
     digest: int
@@ -103,7 +103,7 @@ def survey(stream: RowStream, fraction: float, seed: int) -> Survey:
     num_classes = stream.labels.num_classes
     counts = np.zeros((len(stream.slices), num_classes), dtype=np.int64)
     weights = np.zeros(num_classes)
-    counting, digest = 0, 0
+    counting, digest = np.zeros(num_classes, dtype=np.int64), 0
     columns = TableSketch(stream.schema)
     held: list[Rows] = []
     for place, (_, rows, hashes) in enumerate(stream):
@@ -113,7 +113,8 @@ def survey(stream: RowStream, fraction: float, seed: int) -> Survey:
             rows, hashes = rows.select(~out), hashes[~out]
         counts[place] = np.bincount(rows.ranks, minlength=num_classes)
         weights += np.bincount(rows.ranks, rows.weight, minlength=num_classes)
-        counting += len(rows) if rows.weight is None else int((rows.weight > 0).sum())
+        counted = rows.ranks if rows.weight is None else rows.ranks[rows.weight > 0]
+        counting += np.bincount(counted, minlength=num_classes)
         digest = (digest + int(hashes.sum(dtype=np.uint64))) % 2**64
         columns.add(rows.table)
     if not counts.any():
@@ -122,7 +123,7 @@ def survey(stream: RowStream, fraction: float, seed: int) -> Survey:
         )
     return Survey(
         stream, seed, fraction, counts, weights, counting,
-        joined(held) if held else None, columns.table(), digest,
+        counted_alike(joined(held)) if held else None, columns.table(), digest,
     )  # fmt: skip
 
 
@@ -130,6 +131,13 @@ def _held_out(hashes: Hashes, fraction: float, seed: int) -> NDArray[np.bool_]:
     if not fraction:
         return np.zeros(len(hashes), dtype=bool)
     return np.asarray(unit_numbers(hashes, _HELD_OUT + seed) < fraction)
+
+
+def counted_alike(rows: Rows) -> Rows:
+    """Rows to judge a fit by: where none of them weighs anything, all count alike."""
+    if rows.weight is None or rows.weight.any():
+        return rows
+    return replace(rows, weight=np.ones_like(rows.weight))
 
 
 def joined(parts: Sequence[Rows]) -> Rows:

@@ -17,7 +17,7 @@ from echelon.data.kinds.base import CELL_KINDS
 from echelon.data.rows import class_weights, row_weights
 from echelon.data.source import Source
 from echelon.data.stream import RowStream, open_stream
-from echelon.data.survey import Survey, joined, survey
+from echelon.data.survey import Survey, counted_alike, joined, survey
 from echelon.models.predicting import check_decision
 from echelon.models.table import MODELS
 
@@ -102,16 +102,15 @@ def _with_class_weights(model: Any, known: Survey) -> Survey:
 
 def weighed(known: Survey, per_class: NDArray[np.float64]) -> Survey:
     """The same rows with a weight for each class, (K,)."""
-    held, counting = known.held, known.counting
+    held = known.held
     if held is not None:
-        held = replace(held, weight=row_weights(held.weight, per_class, held.ranks))
-    if known.stream.source.weight is None:
-        counting = int(known.class_counts[per_class > 0].sum())
+        weight = row_weights(held.weight, per_class, held.ranks)
+        held = counted_alike(replace(held, weight=weight))
     return replace(
         known,
         stream=replace(known.stream, per_class=per_class),
         weights=known.weights * per_class,
-        counting=counting,
+        counting=np.where(per_class > 0, known.counting, 0),
         held=held,
     )
 

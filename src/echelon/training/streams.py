@@ -93,7 +93,8 @@ class EncodedStream:
             return cls(survey, encoder, counts.sum(axis=1), None)
         if not survey.weights.sum():
             raise ValueError("all training rows have a weight of 0: there is nothing to learn from")
-        scale = survey.counting / float(survey.weights.sum())
+        counting = int(survey.counting.sum())
+        scale = counting / float(survey.weights.sum())
         whole = StreamDraws(scale, 1.0)
         if stream.source.weight is None:
             assert stream.per_class is not None
@@ -104,7 +105,7 @@ class EncodedStream:
                 training = survey.is_training(hashes)
                 assert rows.weight is not None
                 drawn[place] = whole.copies(rows.weight[training]).sum()
-        return cls(survey, encoder, drawn, StreamDraws(scale, survey.counting / int(drawn.sum())))
+        return cls(survey, encoder, drawn, StreamDraws(scale, counting / int(drawn.sum())))
 
     @property
     def features(self) -> Tensor:
