@@ -1,8 +1,8 @@
 """Sources: tables in files that are read in chunks and never held whole.
 
 Invariant: a source says what to read, and reads only the names of columns until it is asked.
-Parquet files can be read from any row group on, which is what an order by chance and a fit that goes
-on need; other files are read from their beginning, and packed as Parquet first
+Parquet files can be read from any row group on, which is what an order by chance needs, and a fit
+that goes on; other files are read from their beginning, and packed as Parquet first
 (:mod:`echelon.data.packing`).
 """
 
