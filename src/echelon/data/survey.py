@@ -5,7 +5,7 @@ here from :attr:`Survey.table`: few rows whose columns, each for itself, hold wh
 hold, within the error of the sketches. The rows of it are no rows of the source.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -87,7 +87,12 @@ class Survey:
         ]
 
 
-def survey(stream: RowStream, fraction: float, seed: int) -> Survey:
+def survey(
+    stream: RowStream,
+    fraction: float,
+    seed: int,
+    on_slice: Callable[[int, str], None] | None = None,
+) -> Survey:
     """Divide the rows of a stream, and learn from those that are trained on.
 
     Parameters
@@ -97,6 +102,8 @@ def survey(stream: RowStream, fraction: float, seed: int) -> Survey:
         The share to hold out, of which there are at most 100,000 rows; 0 for none.
     seed : int
         Which rows those are.
+    on_slice : callable, optional
+        Called with 1 and the name of the data after each slice.
     """
     rows_there = sum(part.rows for part in stream.slices)
     fraction = min(fraction, MOST_HELD / rows_there)
@@ -117,6 +124,8 @@ def survey(stream: RowStream, fraction: float, seed: int) -> Survey:
         counting += np.bincount(counted, minlength=num_classes)
         digest = (digest + int(hashes.sum(dtype=np.uint64))) % 2**64
         columns.add(rows.table)
+        if on_slice is not None:
+            on_slice(1, stream.name)
     if not counts.any():
         raise ValueError(
             f"{stream.name} has no row to train on; give more rows, or set validation_fraction=0"

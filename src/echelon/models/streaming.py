@@ -36,6 +36,8 @@ def fit_source(model: Any, source: Source | RowStream, seed: int) -> Any:
         One that nobody has looked at yet, or one that was.
     seed : int
     """
+    from echelon.training.progress import work_bar
+
     for kind in CELL_KINDS:
         if getattr(model, kind, None):
             raise ValueError(
@@ -48,7 +50,9 @@ def fit_source(model: Any, source: Source | RowStream, seed: int) -> Any:
     reason = _why_not(model)
     if reason is not None:
         return _fit_in_memory(model, stream, seed, reason)
-    known = _with_class_weights(model, survey(stream, model.validation_fraction, seed))
+    with work_bar("survey", len(stream.slices), shown=bool(model.verbose)) as report:
+        known = survey(stream, model.validation_fraction, seed, report)
+    known = _with_class_weights(model, known)
     for sentence in known.absent():
         warnings.warn(
             f"{sentence}; subsets of a source are drawn by a hash of each row, whatever its class",
