@@ -21,7 +21,7 @@ from echelon.processes import is_launched, together
 
 _MOST_WORKERS = 4096
 _MOST_FAILURES = 3  # of workers, each of which begins anew from the last checkpoint
-_CLOSED = {"RAY_TRAIN_V2_ENABLED": "1", "RAY_USAGE_STATS_ENABLED": "0"}
+_SETTINGS = {"RAY_TRAIN_V2_ENABLED": "1", "RAY_USAGE_STATS_ENABLED": "0"}
 
 
 def share_cluster(address: str | None, workers: int | None, out: Path) -> None:
@@ -54,28 +54,13 @@ def run_on_cluster(address: str, workers: int, arguments: Sequence[str], out: Pa
     from echelon.cluster import LOCAL, connected
 
     is_local = address == LOCAL
-    with _shared_folder(out, is_local) as shared, _environment(is_local):
+    with _shared_folder(out, is_local) as shared, _environment():
         with connected(address, workers + 1) as cluster:
-            from ray.train import FailureConfig, RunConfig, ScalingConfig
-            from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
-
             use_gpu = cluster.ray.cluster_resources().get("GPU", 0) >= workers
             told = {"arguments": list(arguments), "folder": os.getcwd()}
-            trainer = DataParallelTrainer(
-                _work,
-                train_loop_config={**told, "shared": str(shared), "is_local": is_local},
-                scaling_config=ScalingConfig(num_workers=workers, use_gpu=use_gpu),
-                run_config=RunConfig(
-                    name="fit",
-                    storage_path=str(shared / "ray"),
-                    failure_config=FailureConfig(max_failures=_MOST_FAILURES),
-                ),
-            )
+            told |= {"shared": str(shared), "is_local": is_local}
             try:
-                trainer.fit()
-            except RuntimeError as error:
-                last = str(error).strip().rpartition("\n")[2]
-                raise RuntimeError(f"the workers of the cluster failed: {last}") from None
+                _train(told, workers, use_gpu, shared / "ray")
             finally:  # those on this machine are waited for
                 if is_local:
                     cluster.processes.update(int(p.suffix[1:]) for p in shared.glob("worker.*"))
@@ -83,6 +68,36 @@ def run_on_cluster(address: str, workers: int, arguments: Sequence[str], out: Pa
         if refused.exists():
             raise ValueError(refused.read_text(encoding="utf-8"))
         return (shared / "printed.txt").read_text(encoding="utf-8")
+
+
+def _train(told: dict[str, Any], workers: int, use_gpu: bool, folder: Path) -> None:
+    """Let Ray Train run the workers, again where one has died."""
+    from ray.train import ControllerError, FailureConfig, RunConfig, ScalingConfig
+    from ray.train import TrainingFailedError as TrainingFailed
+    from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
+
+    for number in range(_MOST_FAILURES + 1):
+        trainer = DataParallelTrainer(
+            _work,
+            train_loop_config=told,
+            scaling_config=ScalingConfig(num_workers=workers, use_gpu=use_gpu),
+            run_config=RunConfig(
+                name=f"fit-{number}",
+                storage_path=str(folder),
+                failure_config=FailureConfig(max_failures=_MOST_FAILURES),
+            ),
+        )
+        try:
+            trainer.fit()
+            return
+        except TrainingFailed as error:
+            # Ray Train replaces workers that die at their work, but not those that die before it.
+            if isinstance(error, ControllerError) and number < _MOST_FAILURES:
+                continue
+            reason = " ".join(str(error).split())[:500]
+            raise RuntimeError(
+                f"the workers of the cluster failed {_MOST_FAILURES + 1} times: {reason}"
+            ) from None
 
 
 def _work(config: dict[str, Any]) -> None:
@@ -137,11 +152,10 @@ def _shared_folder(out: Path, is_local: bool) -> Iterator[Path]:
 
 
 @contextmanager
-def _environment(is_local: bool) -> Iterator[None]:
+def _environment() -> Iterator[None]:
     """Variables that Ray and its workers see, put back afterwards."""
-    told = dict(_CLOSED)
-    before = {name: os.environ.get(name) for name in told}
-    os.environ.update(told)
+    before = {name: os.environ.get(name) for name in _SETTINGS}
+    os.environ.update(_SETTINGS)
     try:
         yield
     finally:
