@@ -57,7 +57,7 @@ def run_on_cluster(address: str, workers: int, arguments: Sequence[str], out: Pa
     with _shared_folder(out, is_local) as shared, _environment():
         with connected(address, workers + 1) as cluster:
             use_gpu = cluster.ray.cluster_resources().get("GPU", 0) >= workers
-            told = {"arguments": list(arguments), "folder": os.getcwd()}
+            told: dict[str, Any] = {"arguments": list(arguments), "folder": os.getcwd()}
             told |= {"shared": str(shared), "is_local": is_local}
             try:
                 _train(told, workers, use_gpu, shared / "ray")
