@@ -4,6 +4,7 @@ Invariant: nobody but this machine can reach a cluster that is started here, it 
 and none of its processes is left when the block ends.
 """
 
+import logging
 import os
 import signal
 import socket
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,9 +59,10 @@ def connected(address: str, cpus: int) -> Iterator[Cluster]:
         The processes at once of a cluster that is started here.
     """
     is_local = address == LOCAL
-    with _ray_on_loopback() if is_local else nullcontext():
+    # Ray tells of dead workers on the standard output, which belongs to what a command prints.
+    with redirect_stdout(sys.stderr), _ray_on_loopback() if is_local else nullcontext():
         ray = require("ray", "Ray clusters")
-        options: dict[str, Any] = {"log_to_driver": False}
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
         if is_local:
             # Nobody but this machine has anything to do with it.
             options |= {

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -145,8 +146,8 @@ def _evaluate_pieces(
     num_classes = len(fitted.classes_)
     running = RunningScores(num_classes)
     rows, left_out = 0, {"skipped": 0, "unlabelled": 0}
-    with gathered_remarks() as remarks:
-        for done in finished(work, pieces, cluster):
+    with gathered_remarks() as remarks, closing(finished(work, pieces, cluster)) as results:
+        for done in results:
             running += RunningScores.from_state(done.state, num_classes)
             rows += done.rows
             left_out["skipped"] += done.skipped

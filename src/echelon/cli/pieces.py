@@ -6,15 +6,16 @@ its input. So a piece whose worker died is done again, and nothing is lost or th
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from echelon.cli.reading import DataDescription
+from echelon.cli.reading import CHUNK_ROWS, DataDescription
 from echelon.cli.scoring import Asked, Scorer
-from echelon.storage.atomic import require_empty
+from echelon.storage.atomic import require_empty, sweep
 
 _ENDING = ".parquet"
 
@@ -145,7 +146,7 @@ def _chunks(piece: Piece, described: DataDescription) -> Iterator[Any]:
         return described.chunks()
     from echelon.data.files import part_chunks
 
-    return part_chunks(Path(piece.folder), Path(piece.file))
+    return part_chunks(Path(piece.folder), Path(piece.file), CHUNK_ROWS, described.reading)
 
 
 @lru_cache(maxsize=1)
@@ -223,7 +224,7 @@ def require_piece_folder(out: Path, pieces: Sequence[Piece]) -> None:
 
 def finished(
     work: PieceWork, pieces: Sequence[Piece], cluster: str | None, workers: int | None = None
-) -> Iterator[Done]:
+) -> Generator[Done, None, None]:
     """Do all pieces, and give each when it is done; raise for the first that cannot be.
 
     Parameters
@@ -236,27 +237,36 @@ def finished(
     workers : int, optional
         How many are done at once on a local cluster; as many as there are cores without it.
     """
+    done = map(work.do, pieces) if cluster is None else _on_ray(work, pieces, cluster, workers)
+    with closing(done) if isinstance(done, Generator) else nullcontext():
+        yield from _heard(done)
+    if work.out is not None:
+        places = [Path(work.out) / piece.name for piece in pieces]
+        for folder in {place.parent for place in places}:
+            sweep(folder)  # of what a worker that died left
+        lacking = [place for place in places if not place.is_file()]
+        if lacking:
+            raise RuntimeError(
+                f"the predictions {lacking[0]} are not there: all machines of a cluster must share "
+                f"that folder; name one that they do"
+            )
+
+
+def _heard(done: Iterable[Done]) -> Iterator[Done]:
+    """Pieces that are done, with what is odd about their cells said, and refusals raised."""
     from echelon.data.columns import Remark, Remarks
 
-    done = map(work.do, pieces) if cluster is None else _on_ray(work, pieces, cluster, workers)
     for piece in done:
         if piece.refused is not None:
             raise ValueError(piece.refused)
         unread = {(name, kind): Remark(n, tuple(some)) for name, kind, n, some in piece.odd}
         Remarks(unread).say()
         yield piece
-    if work.out is not None:
-        lacking = [piece for piece in pieces if not (Path(work.out) / piece.name).is_file()]
-        if lacking:
-            raise RuntimeError(
-                f"the predictions of {lacking[0].file} are not in {work.out}: all machines of a "
-                f"cluster must share that folder; name one that they do"
-            )
 
 
 def _on_ray(
     work: PieceWork, pieces: Sequence[Piece], address: str, workers: int | None
-) -> Iterator[Done]:
+) -> Generator[Done, None, None]:
     """Done by tasks of Ray Data, which gives what a dead worker was at to another one."""
     from joblib import cpu_count
 

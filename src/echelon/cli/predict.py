@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -207,8 +208,12 @@ def _predict_pieces(
     out.mkdir(parents=True, exist_ok=True)
     work = PieceWork(str(model.resolve()), whole_paths(described), asked, str(out.resolve()))
     counts = {"rows": 0, "skipped": 0, "read": 0, "outside": 0, "files": 0}
-    with gathered_remarks() as remarks, _rows_bar(shown=not as_json) as report:
-        for done in finished(work, pieces, cluster):
+    with (
+        gathered_remarks() as remarks,
+        _rows_bar(shown=not as_json) as report,
+        closing(finished(work, pieces, cluster)) as results,
+    ):
+        for done in results:
             added = {
                 "rows": done.rows, "skipped": done.skipped, "read": done.rows,
                 "outside": done.outside, "files": 1,

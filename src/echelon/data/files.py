@@ -405,9 +405,12 @@ def _parquet_chunks(path: Path, rows: int) -> Iterator[pd.DataFrame]:
         raise ValueError(f"{shown(path)} is not a readable Parquet file: {error}") from None
 
 
-def part_chunks(folder: Path, part: Path, rows: int = CHUNK_ROWS) -> Iterator[pd.DataFrame]:
+def part_chunks(
+    folder: Path, part: Path, rows: int = CHUNK_ROWS, reading: Reading = _FOUND
+) -> Iterator[pd.DataFrame]:
     """The rows of one of the :func:`parquet_parts` of a folder, as the folder has them."""
-    return _dataset_chunks(folder, [part], rows)
+    for chunk in _dataset_chunks(folder, [part], rows):
+        yield _with_decimal(chunk, reading)
 
 
 def arrow_types(path: Paths, reading: Reading = _FOUND) -> dict[str, Any]:

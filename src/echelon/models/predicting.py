@@ -147,7 +147,9 @@ class CurvePredictor:
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """P(y = k) of each row, (n, K), in the order of `classes_`."""
-        return self.curve(X).probabilities.double().cpu().numpy()
+        check_is_fitted(self, "labels_")
+        table = self.schema_.read(X)
+        return _filled(self._curves_of(table), len(table), self.labels_.num_classes)
 
     def predict_exceedance(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """P(y > k) of each row, (n, K-1), never rising along a row."""
@@ -399,6 +401,17 @@ class CurvePredictor:
         if len(ranks) == 0:
             raise ValueError("there are no rows")
         return ranks
+
+
+def _filled(curves: Iterator[RankCurve], rows: int, num_classes: int) -> NDArray[np.float64]:
+    """The probabilities of curves that come one after the other, (rows, K), in one array."""
+    probabilities = np.empty((rows, num_classes))
+    start = 0
+    for curve in curves:  # each while it is still in the cache
+        stop = start + len(curve.log_probabilities)
+        probabilities[start:stop] = curve.probabilities.cpu().numpy()
+        start = stop
+    return probabilities
 
 
 class Unseen(NamedTuple):

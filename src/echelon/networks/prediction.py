@@ -1,5 +1,6 @@
 """The curves of encoded rows, a part of them at a time."""
 
+import math
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -15,10 +16,11 @@ from echelon.data.kinds.base import TABLE
 from echelon.data.schema import RawTable
 from echelon.networks.assembly import text_network
 from echelon.networks.network import OrdinalNetwork
-from echelon.networks.steadiness import CHUNK_ROWS, in_float64, steady_step
+from echelon.networks.steadiness import in_float64, steady_step
 from echelon.networks.text import PretrainedText
 
 _MAX_WORKERS = 4
+_RAW_ROWS = 2048  # of a table at once: what the layers give then stays in the cache
 _PREDICT_ROWS = 16_384  # of encoded rows of a table at once
 _MEDIA_ROWS = 128  # texts or images at once
 
@@ -60,12 +62,14 @@ def table_curves(network: OrdinalNetwork, table: RawTable) -> Iterator[RankCurve
     step = steady_step(network)
     reader = in_float64(network) if step is None else network
     device = next(network.head.parameters()).device
-    for numbers, codes in table.chunks(CHUNK_ROWS):
+    for numbers, codes in table.chunks(_RAW_ROWS):
         count = len(numbers)
         cells = _filled_up(numbers, step or 1).to(device), _filled_up(codes, step or 1).to(device)
-        logits = reader({TABLE: cells})[:count].double()
-        if step is not None and not (defined := torch.isfinite(logits)).all():
-            rows = (~defined.flatten(1).all(1)).nonzero().squeeze(1)
+        logits = reader({TABLE: cells})[:count]
+        is_finite = math.isfinite(logits.sum())  # one sum is quicker than a look at each
+        logits = logits.double()
+        if step is not None and not is_finite:
+            rows = (~torch.isfinite(logits).flatten(1).all(1)).nonzero().squeeze(1)
             too_large = cells[0][rows], cells[1][rows]
             logits[rows] = in_float64(network)({TABLE: too_large})
         yield network.curve(logits)

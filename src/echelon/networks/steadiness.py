@@ -18,7 +18,7 @@ from echelon.data.kinds.base import TABLE
 from echelon.data.kinds.tabular import TableEncoder
 from echelon.networks.network import OrdinalNetwork
 
-CHUNK_ROWS = 2048  # of a table at once: what the layers give then stays in the cache
+_ROWS = 2048  # that are tried at once
 
 _Module = TypeVar("_Module", bound=nn.Module)
 _STEPS = (4, 8, 16, 32)  # rows
@@ -90,15 +90,14 @@ def _made_up(network: OrdinalNetwork) -> tuple[Tensor, Tensor]:
     """Numbers (n, p) and codes (n, q) that nobody gave, spread as those of training rows are."""
     encoder = cast(TableEncoder, network.encoder)
     generator = torch.Generator().manual_seed(0)
-    numbers = torch.zeros(CHUNK_ROWS, encoder.num_numeric, dtype=torch.float64)
-    spread = 2 * torch.rand(CHUNK_ROWS, len(encoder.kept), generator=generator).double() - 1
+    numbers = torch.zeros(_ROWS, encoder.num_numeric, dtype=torch.float64)
+    spread = 2 * torch.rand(_ROWS, len(encoder.kept), generator=generator).double() - 1
     scale = _UNIFORM * encoder.scale.cpu() if encoder.scaling == "standard" else encoder.scale.cpu()
     numbers[:, encoder.kept.cpu()] = encoder.centre.cpu() + spread * scale
     codes = [
-        torch.randint(0, size + 1, (CHUNK_ROWS,), generator=generator)
-        for size in encoder.num_categories
+        torch.randint(0, size + 1, (_ROWS,), generator=generator) for size in encoder.num_categories
     ]
-    return numbers, torch.stack(codes, 1) if codes else torch.zeros(CHUNK_ROWS, 0).long()
+    return numbers, torch.stack(codes, 1) if codes else torch.zeros(_ROWS, 0).long()
 
 
 def in_float64(network: _Module) -> _Module:
