@@ -52,6 +52,8 @@ def test_rows_for_intervals_are_kept_apart(folder) -> None:
     [
         (("--text", "kind"), "--stream reads numbers, dates and categories, and --text kind"),
         (("--conformal", "1.5"), "held-out shares must lie between 0 and 1"),
+        (("--target", "grade"), "name them with --classes, the lowest first"),
+        (("--target", "grade", "--classes", "lo,hi"), "not among --classes: 'mid'"),
     ],
 )
 def test_what_cannot_be_streamed_is_said(folder, options, message) -> None:

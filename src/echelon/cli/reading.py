@@ -285,7 +285,7 @@ class DataDescription:
             raise ValueError(f"none of the {skipped:,} images can be read")
         labels, named = typed_labels(frame[self.target], list(self.classes) or None)
         frame, labels, unlabelled = self.with_labels(frame, labels)
-        self._require_order(labels, named)
+        self.require_order(labels, named)
         return LabelledRows(
             frame.drop(columns=self.apart),
             labels,
@@ -310,7 +310,7 @@ class DataDescription:
             )
         return (frame, labels, 0) if not count else (frame[~missing], labels[~missing], count)
 
-    def _require_order(self, labels: Any, named: list[Any] | None) -> None:
+    def require_order(self, labels: Any, named: list[Any] | None) -> None:
         """Raise, in the words of the command line, where the order of the labels is not known."""
         if named is not None:
             where = f"the column {self.target!r} of {self.name}"

@@ -35,7 +35,7 @@ def open_rows(described: DataDescription) -> "StreamedRows":
         described.missing_target,
         described.keep_ids,
     )
-    return StreamedRows(open_stream(source))
+    return StreamedRows(open_stream(source, check_labels=described.require_order))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ different cells the sample has all of them, and what is decided is the same.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -225,8 +225,15 @@ class TargetProfile:
                 f"{_MOST_LABELS:,} different values; cut it into classes first, or name another"
             )
 
-    def labels(self, classes: Sequence[Any] | None) -> tuple[Labels, dict[Any, int], int]:
-        """The classes, the rank of each cell that is a label, and how many rows have none."""
+    def labels(
+        self,
+        classes: Sequence[Any] | None,
+        check: Callable[[Any, list[Any] | None], None] | None = None,
+    ) -> tuple[Labels, dict[Any, int], int]:
+        """The classes, the rank of each cell that is a label, and how many rows have none.
+
+        `check` is given the different labels and the named classes first, and may raise.
+        """
         order = classes if classes is not None else self.order
         if not self.counts:
             raise ValueError(f"no row has a label in the column {self.name!r}")
@@ -238,6 +245,8 @@ class TargetProfile:
         present = typed.notna().to_numpy()
         if not present.any():
             raise ValueError(f"no row has a label in the column {self.name!r}")
+        if check is not None:
+            check(typed[present], named)
         labels = Labels.of(typed[present], named)
         ranks = labels.to_ranks(typed[present])
         rank_of = dict(

@@ -5,7 +5,7 @@ nothing else. So a group, and rows that are equal, stay on one side, and subsets
 however the rows lie in files.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -211,7 +211,11 @@ def in_shares(hashes: Hashes, shares: tuple[Share, ...]) -> NDArray[np.bool_]:
 # ---- opening -------------------------------------------------------------------------------------
 
 
-def open_stream(source: Source, classes: Any = None) -> RowStream:
+def open_stream(
+    source: Source,
+    classes: Any = None,
+    check_labels: Callable[[Any, list[Any] | None], None] | None = None,
+) -> RowStream:
     """Look at a source once, and decide what its columns and its classes are.
 
     Of Parquet files only the columns whose type does not say what they hold are looked at. Other
@@ -222,6 +226,8 @@ def open_stream(source: Source, classes: Any = None) -> RowStream:
     source : Source
     classes : sequence, optional
         All labels, the lowest first, where the source does not name them.
+    check_labels : callable, optional
+        Given the different labels and the named classes before they are ranked; it may raise.
     """
     undecided = source.undecided
     target = TargetProfile(source.target, source.codes.get(source.target, ()))
@@ -239,7 +245,8 @@ def open_stream(source: Source, classes: Any = None) -> RowStream:
         for name in typed:
             profiles[name].add(head[name])
     schema, remarks = decide_columns(profiles, source.reading.decimal, keep_ids=source.keep_ids)
-    labels, rank_of, missing = target.labels(classes if source.classes is None else source.classes)
+    order = classes if source.classes is None else source.classes
+    labels, rank_of, missing = target.labels(order, check_labels)
     if missing and source.missing_target == "error":
         raise ValueError(
             f"{missing:,} rows of {source.name} have no label in the column {source.target!r}; "
