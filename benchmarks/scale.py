@@ -5,6 +5,8 @@ network in float32, from features that are ready to sigmoids, and from raw rows 
 one row of a frame and of an array; `echelon predict` from Parquet to Parquet over `predict_proba`
 in memory; and how far the probabilities of rows differ when they are asked for a few at a time.
 
+The part `streaming`: fits of Parquet folders that are not read into memory; see streaming.py.
+
 Times are seconds of the processor, on one thread unless told otherwise, best of several rounds in
 turns: other programs may run beside this one.
 """
@@ -27,6 +29,7 @@ import echelon
 from echelon.cli.predict import predict
 from echelon.data import make_friedman
 from page import environment_line, write_results, write_section
+from streaming import measure_streaming, streaming_table
 
 NUM_CLASSES = 16
 NAMES = [f"V{i}" for i in range(1, 11)]
@@ -234,6 +237,7 @@ def prediction_table(found: dict[str, Any]) -> str:
 
 PARTS: dict[str, tuple[Callable[[argparse.Namespace], Any], Callable[[Any], str]]] = {
     "prediction": (measure_prediction, prediction_table),
+    "streaming": (measure_streaming, streaming_table),
 }
 
 

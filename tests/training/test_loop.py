@@ -23,8 +23,9 @@ from echelon.evaluation import metrics
 from echelon.networks.network import OrdinalNetwork
 from echelon.storage.bundle import read_bundle
 from echelon.training import loop
+from echelon.training.batches import EncodedRows, class_balanced_order
 from echelon.training.checkpoints import CheckpointFolder
-from echelon.training.loop import EncodedRows, _class_balanced_order, train
+from echelon.training.loop import train
 from echelon.training.recipes import make_settings, make_spec
 
 MLP = make_spec("default", "corn", "mlp", ("table",), {})
@@ -168,17 +169,17 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
 
 def test_published_batches_take_turns_and_never_change() -> None:
     ranks = torch.from_numpy(np.random.default_rng(0).permutation(np.repeat(np.arange(4), 25)))
-    order = _class_balanced_order(ranks, 0)
+    order = class_balanced_order(ranks, 0)
     assert sorted(order.tolist()) == list(range(100))
     turns = ranks[order].reshape(25, 4)
     assert (turns == turns[0]).all()
     assert turns[0, 0] == ranks[0]
-    assert torch.equal(order, _class_balanced_order(ranks, 1))
+    assert torch.equal(order, class_balanced_order(ranks, 1))
 
 
 def test_published_batches_fill_up_small_classes() -> None:
     ranks = torch.tensor([2, 0, 0, 2, 0])
-    order = _class_balanced_order(ranks, 0)
+    order = class_balanced_order(ranks, 0)
     assert ranks[order].tolist() == [2, 0] * 3
     assert order[:4].tolist() == [0, 1, 3, 2]
     assert order[4] in (0, 3)

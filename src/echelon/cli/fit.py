@@ -8,11 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
+from echelon.cli.clustered import share_cluster
 from echelon.cli.launching import share_devices
 from echelon.cli.options import (
     AsJson,
     Backbone,
     Classes,
+    Cluster,
     Data,
     Decimal,
     Decision,
@@ -46,7 +48,9 @@ from echelon.cli.reading import (
     split_pairs,
 )
 from echelon.cli.showing import show_summary
+from echelon.cli.streaming import open_rows
 from echelon.cli.writing import refuse_inputs, require_model_file, save_model
+from echelon.models.table import MODELS
 from echelon.processes import is_first_process, is_launched
 
 # What is fitted where no model is named: the first that has all the options that were given.
@@ -163,8 +167,18 @@ def fit(
         bool,
         typer.Option("--resume", help="Keep checkpoints, and go on from one that is there."),
     ] = False,
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream",
+            help="Leave the rows in their files, and read them in chunks while the model learns: "
+            "network, boosting and cumulative_link do so; others read all rows, and say what "
+            "memory that takes. This needs the extra parquet.",
+        ),
+    ] = False,
     device: Device = None,
     devices: Devices = None,
+    cluster: Cluster = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit a model on a table, with texts and images in it or without.
@@ -182,8 +196,16 @@ def fit(
     Example: echelon fit pain.csv --target pain --model cumulative_link --summary --out pain.echelon
 
     Example: echelon fit reviews.csv --target Rating --text Review --backbone lstm --out m.echelon
+
+    Example: echelon fit 'visits/*.parquet' --target severity --stream --out visits.echelon
+
+    With --cluster the workers of a Ray cluster, --devices of them, train one network; all of them
+    must see the data and the output under the same names.
+
+    Example: echelon fit visits --target severity --cluster local --devices 2 --out v.echelon
     """
     require_model_file(out, *data, image_folder, decision)
+    share_cluster(cluster, devices, out)
     share_devices(devices)
     from echelon.evaluation.calibration import require_kind
     from echelon.evaluation.conformal import require_score
@@ -199,9 +221,14 @@ def fit(
         image_folder, on_broken, sep, decimal, encoding, missing_target, keep_ids, sheet,
         split_names(missing_codes),
     )  # fmt: skip
-    table = described.table()
-    refuse_inputs(out, described.images(table))
-    rows = described.labelled(table)
+    rows: Any
+    if stream:
+        refuse_inputs(out, described.paths)
+        rows = open_rows(described)
+    else:
+        table = described.table()
+        refuse_inputs(out, described.images(table))
+        rows = described.labelled(table)
     kept = {"calibrate": _CALIBRATION_SHARE if calibrate else None, "conformal": conformal}
     shares = {name: share for name, share in kept.items() if share is not None}
     *masks, rest = rows.held_out([*shares.values()], seed, described.columns_by_kind)
@@ -224,26 +251,27 @@ def fit(
             "--class-weight": ("class_weight", class_weight),
             "--max-epochs": ("settings.max_epochs", max_epochs),
             "--time-limit": ("time_limit", time_limit),
-            "--resume": ("checkpoint_dir", checkpoints if resume else None),
+            # On a cluster a worker may die, and the others begin anew from a checkpoint.
+            "--resume": ("checkpoint_dir", checkpoints if resume or cluster else None),
             "--device": ("device", device),
             # Each of the processes has a device, so it is a matter of the same parameter.
             "--devices": ("device", None if devices is None else device or "auto"),
+            "--cluster": ("device", None if cluster is None else device or "auto"),
         },
         classes=rows.classes,
         random_state=seed,
         verbose=0 if as_json or not is_first_process() else 1,
+        must_stream=stream,
     )
     training = rows.select(rest)
-    is_told = not as_json and is_first_process()
+    is_told = not as_json and is_first_process() and not stream
     is_watched = sys.stdout.isatty()
     if is_told and is_watched:
         show_summary(described)
-    fitted.fit(
-        training.features, training.labels, sample_weight=training.weights, groups=training.groups
-    )
+    fitted.fit(*training.arguments)
     if is_told and not is_watched:  # where nobody waits, nothing is printed before a failure
         show_summary(described)
-    held = {name: rows.select(mask) for name, mask in zip(shares, masks, strict=True)}
+    held = {name: rows.select(mask).in_memory for name, mask in zip(shares, masks, strict=True)}
     for name, some in held.items():
         if name == "calibrate":
             fitted.calibrate(
@@ -259,7 +287,7 @@ def fit(
         fitted.about_["missing_labels"] = ",".join(described.missing_labels)
     if is_first_process():
         save_model(fitted, out, checkpoints if checkpoints.is_dir() else None)
-        if resume:
+        if resume or cluster:
             _remove_checkpoints(checkpoints)
     _show(
         {
@@ -268,7 +296,7 @@ def fit(
             "rows": len(rows),
             "skipped": rows.skipped,
             "unlabelled": rows.unlabelled,
-            "left_out": described.left_out_,
+            "left_out": rows.left_out if stream else described.left_out_,
             "classes": fitted.classes_.tolist(),
             "best_epoch": fitted.outcome().get("best_epoch"),
             "leaderboard": fitted.outcome().get("leaderboard"),
@@ -314,11 +342,18 @@ def _split_method(spec: str | None) -> tuple[str | None, dict[str, Any] | None]:
     return parameters["method"], parameters.get("method_options")
 
 
-def _make_model(spec: str | None, options: Mapping[str, tuple[str, Any]], **parameters: Any) -> Any:
+def _make_model(
+    spec: str | None,
+    options: Mapping[str, tuple[str, Any]],
+    *,
+    must_stream: bool = False,
+    **parameters: Any,
+) -> Any:
     """The unfitted model of a name, with the options that were given; it must have them all.
 
     `options` has the name of a parameter and its value for each option; None is one not given. A
-    dot goes into a parameter that is a mapping.
+    dot goes into a parameter that is a mapping. Where no model is named and it must stream, it is
+    one that does.
     """
     from echelon.experiments.contestants import contestant_parameters, make_model, with_values
 
@@ -331,6 +366,8 @@ def _make_model(spec: str | None, options: Mapping[str, tuple[str, Any]], **para
         *others, last = DEFAULT_MODELS
         if is_launched():  # several processes fit one network, and nothing else
             others = []
+        if must_stream:
+            others = [name for name in others if MODELS[name].streams]
         spec = next((name for name in others if wanted <= _parameters(name)), last)
     name = spec.partition(":")[0]
     known = _parameters(name)

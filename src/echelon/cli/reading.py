@@ -287,7 +287,7 @@ class DataDescription:
             raise ValueError(f"none of the {skipped:,} images can be read")
         labels, named = typed_labels(frame[self.target], list(self.classes) or None)
         frame, labels, unlabelled = self.with_labels(frame, labels)
-        self._require_order(labels, named)
+        self.require_order(labels, named)
         return LabelledRows(
             frame.drop(columns=self.apart),
             labels,
@@ -312,7 +312,7 @@ class DataDescription:
             )
         return (frame, labels, 0) if not count else (frame[~missing], labels[~missing], count)
 
-    def _require_order(self, labels: Any, named: list[Any] | None) -> None:
+    def require_order(self, labels: Any, named: list[Any] | None) -> None:
         """Raise, in the words of the command line, where the order of the labels is not known."""
         if named is not None:
             where = f"the column {self.target!r} of {self.name}"
@@ -393,6 +393,16 @@ class LabelledRows:
         """The labels that there are, the lowest first."""
         classes: list[Any] = self.known.classes.tolist()
         return classes
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """What ``fit`` takes: X, y, the weights and the groups."""
+        return self.features, self.labels, self.weights, self.groups
+
+    @property
+    def in_memory(self) -> "LabelledRows":
+        """These rows as a table, which they are."""
+        return self
 
     def select(self, mask: Any) -> "LabelledRows":
         """The rows under a mask."""

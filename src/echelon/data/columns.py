@@ -169,7 +169,7 @@ def decide_column(
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
         return Column(name, CATEGORY, declared_categories(column))
-    kind = _kind_of_dtype(column.dtype, name)
+    kind = kind_of_dtype(column.dtype, name)
     if kind is not None:
         return Column(name, kind, writing=MEASURED[kind].typed_writing)
     cells = cells_of(column)
@@ -177,8 +177,25 @@ def decide_column(
     if all_texts(cells):
         places, cells = pd.factorize(cells)
         counts = np.bincount(places, minlength=len(cells))
+    return decide_cells(name, cells, counts, remarks, decimal)
+
+
+def decide_cells(
+    name: str,
+    cells: NDArray[Any],
+    counts: NDArray[np.int64],
+    remarks: Remarks,
+    decimal: str | None = None,
+    *,
+    holds_codes: bool = False,
+) -> Column:
+    """What :func:`decide_column` says of a column without a type, from its cells (n,).
+
+    `counts` says how often each of them occurs. Where they are a sample, `holds_codes` says that
+    there are codes with leading zeros among all cells.
+    """
     codes = find_codes(cells)
-    for measured in () if codes.any() else MEASURED.values():
+    for measured in () if holds_codes or codes.any() else MEASURED.values():
         writing, values = measured.decide_writing(cells, counts, decimal)
         wrong, blank = _wrong_and_blank(values)
         if counts[wrong].sum() <= (1 - _MOST) * counts[~blank].sum():
@@ -203,7 +220,7 @@ def _wrong_and_blank(values: Any) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]
     return wrong, blank
 
 
-def _kind_of_dtype(dtype: Any, name: str) -> Kind | None:
+def kind_of_dtype(dtype: Any, name: str) -> Kind | None:
     """What all cells of a type are; None for strings and objects, which are looked at singly."""
     refuse_dtype(dtype, name)
     return next((kind.name for kind in MEASURED.values() if kind.has_dtype(dtype)), None)
@@ -265,7 +282,7 @@ def _values_of(column: "pd.Series[Any]", known: Column, remarks: Remarks) -> NDA
     dtype, measured = column.dtype, MEASURED[known.kind]
     if isinstance(dtype, pd.CategoricalDtype):
         column = column.astype(object)
-    elif _kind_of_dtype(dtype, known.name) == known.kind:
+    elif kind_of_dtype(dtype, known.name) == known.kind:
         return measured.read_typed(column)
     cells = cells_of(column)
     values = measured.read_cells(cells, known.writing)

@@ -28,8 +28,11 @@ _WHOLE = re.compile(r"\s*\d+\s*")
 _WORDS_OF_A_TEXT = 4
 
 
-def identifier_reason(name: str, column: "pd.Series[Any]") -> str | None:
+def identifier_reason(name: str, column: "pd.Series[Any]", each: float = 1.0) -> str | None:
     """Why a column of training rows names rows rather than describing them; None if it does not.
+
+    Where the column is a sample of different cells with all their rows, `each` is how many cells
+    one of them stands for.
 
     Examples
     --------
@@ -42,18 +45,18 @@ def identifier_reason(name: str, column: "pd.Series[Any]") -> str | None:
     """
     dtype = column.dtype
     if pd.api.types.is_integer_dtype(dtype):
-        return _of_whole_numbers(name, column.dropna().to_numpy())
+        return _of_whole_numbers(name, column.dropna().to_numpy(), each)
     if not (pd.api.types.is_object_dtype(dtype) or isinstance(dtype, pd.StringDtype)):
         return None
     what = pd.api.types.infer_dtype(column, skipna=True)
     if what == "string":
-        return _of_texts(name, column)
+        return _of_texts(name, column, each)
     if what == "integer":
-        return _of_whole_numbers(name, column.dropna().to_numpy())
+        return _of_whole_numbers(name, column.dropna().to_numpy(), each)
     return None
 
 
-def _of_texts(name: str, column: "pd.Series[Any]") -> str | None:
+def _of_texts(name: str, column: "pd.Series[Any]", each: float) -> str | None:
     cells = column.dropna()
     counted = cells.value_counts()
     counted = counted[~counted.index.isin(MISSING_NAMES)]
@@ -65,14 +68,15 @@ def _of_texts(name: str, column: "pd.Series[Any]") -> str | None:
         codes = any(cell.strip()[0] == "0" and len(cell.strip()) > 1 for cell in shown)
         if not codes:
             numbers = pd.to_numeric(cells, errors="coerce").dropna().to_numpy()
-            return _of_whole_numbers(name, numbers)
+            return _of_whole_numbers(name, numbers, each)
     if _spells_numbers_or_dates(shown):
         return None
     share = different / rows
     if share >= _UNIQUE or (different > _MANY and share >= _NEARLY):
         if np.mean([len(cell.split()) for cell in shown]) >= _WORDS_OF_A_TEXT:
             return f"looks like free text, which --text {name} would read"
-        return f"looks like an id: {different:,} different values in {rows:,} rows"
+        counts = f"{round(different * each):,} different values in {round(rows * each):,} rows"
+        return f"looks like an id: {counts}"
     return None
 
 
@@ -85,14 +89,31 @@ def _spells_numbers_or_dates(shown: Any) -> bool:
     return spelled > 0 or any(sign in "".join(shown[:50]) for sign in ".,:/-%€$£")
 
 
-def _of_whole_numbers(name: str, numbers: Any) -> str | None:
+def _of_whole_numbers(name: str, numbers: Any, each: float) -> str | None:
     rows = len(numbers)
-    if rows < _FEWEST or len(np.unique(numbers)) < _UNIQUE * rows:
+    if rows < _FEWEST:
         return None
-    different = f"{len(np.unique(numbers)):,} different whole numbers in {rows:,} rows"
+    different = round(len(np.unique(numbers)) * each)
+    return whole_number_reason(
+        name, round(rows * each), different, float(np.min(numbers)), float(np.max(numbers))
+    )
+
+
+def whole_number_reason(
+    name: str, rows: int, different: int, low: float, high: float
+) -> str | None:
+    """What :func:`identifier_reason` says of whole numbers, by how many and how large they are.
+
+    Examples
+    --------
+    >>> whole_number_reason("line", 1000, 1000, 0.0, 999.0)
+    'looks like a row number: 1,000 different whole numbers in 1,000 rows'
+    """
+    if rows < _FEWEST or different < _UNIQUE * rows:
+        return None
+    said = f"{different:,} different whole numbers in {rows:,} rows"
     if _NAME.search(_CAMEL.sub("_", name).casefold()):
-        return f"looks like an id: {different}"
-    low, high = float(np.min(numbers)), float(np.max(numbers))
+        return f"looks like an id: {said}"
     if 0 <= low <= 1 + 0.1 * rows and rows >= _DENSE * (high - low + 1):
-        return f"looks like a row number: {different}"
+        return f"looks like a row number: {said}"
     return None

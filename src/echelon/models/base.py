@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +22,9 @@ from echelon.data.columns import gathered_remarks
 from echelon.data.kinds.base import CELL_KINDS, Encoding
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows, class_weights, hold_validation, row_weights, without_broken
-from echelon.data.schema import TableSchema
+from echelon.data.schema import RawTable, TableSchema
+from echelon.data.source import Source
+from echelon.data.stream import RowStream
 from echelon.data.summary import summarise_columns
 from echelon.evaluation.arguments import as_weight
 from echelon.models.document import Described, write_model
@@ -34,10 +36,14 @@ from echelon.models.predicting import (
     check_decision,
     require_same_length,
 )
+from echelon.models.streaming import fit_source
 from echelon.models.table import MODELS
 from echelon.spaces import Space
 
 OnStep = Callable[[int, float], bool | None]
+
+if TYPE_CHECKING:
+    from echelon.data.survey import Survey
 
 
 class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -132,6 +138,18 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
         """Fit anew on all rows with what the held-out rows chose: here, nothing but cut-points."""
         self.fit_rows(rows, None, labels, seed)
 
+    def fit_stream(self, known: "Survey", seed: int) -> None:
+        """Fit the training rows of a surveyed source; of models whose row says that they stream."""
+        raise NotImplementedError
+
+    def cannot_stream(self) -> str | None:
+        """Why a model that streams does not with its present parameters; None where it does."""
+        return None
+
+    def stream_bytes(self, known: "Survey") -> int:
+        """What a fit of a source keeps in memory, beside what reading takes."""
+        return 0
+
     def read_schema(self, X: Any) -> TableSchema:  # noqa: N803
         """What the columns of training rows are."""
         return TableSchema.of(X)
@@ -160,7 +178,7 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
     def fit(
         self,
         X: Any,  # noqa: N803
-        y: Any,
+        y: Any = None,
         sample_weight: ArrayLike | None = None,
         groups: Any = None,
         X_val: Any = None,  # noqa: N803
@@ -170,9 +188,10 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
 
         Parameters
         ----------
-        X : DataFrame or array, shape (n, columns)
+        X : DataFrame or array, shape (n, columns), or Source
             Numbers, booleans, dates, strings and categories; missing values are fine. What a cell
-            means is told in :mod:`echelon.data.cells`.
+            means is told in :mod:`echelon.data.cells`. A source that :func:`echelon.data.scan`
+            gives has its labels, weights and groups in it, and is all that is passed.
         y : array-like, shape (n,)
         sample_weight : array-like, shape (n,), optional
         groups : array-like, shape (n,), optional
@@ -180,6 +199,9 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
         X_val, y_val : optional
             Validation rows of your own.
         """
+        if isinstance(X, (Source, RowStream)):
+            given = {"y": y, "sample_weight": sample_weight, "groups": groups, "X_val": X_val}
+            return self._fit_source(X, given)
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         if y_val is not None and X_val is None:
@@ -231,11 +253,47 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
         unseen = self.unseen_predictions(held)
         if validation is None and held is not None:
             self.fit_again(rows, labels, seed)
+        counts = np.bincount(rows.ranks, minlength=labels.num_classes)
+        return self._finish(rows.schema, rows.table, counts, labels, unseen, given)
+
+    def _fit_source(self, source: Source | RowStream, given: Mapping[str, Any]) -> Any:
+        """Fit a source, beside this model, as `fit` does."""
+        for name, value in given.items():
+            if value is not None:
+                raise ValueError(
+                    f"a source has its labels, weights and groups in columns of its own, so {name} "
+                    f"must be left out; name the columns with echelon.data.scan(...)"
+                )
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self.__dict__ = fit_source(copy.copy(self), source, seed).__dict__
+        return self
+
+    def fit_streamed(self, known: "Survey", seed: int) -> Any:
+        """Fit the rows of a source that was looked at; see :func:`fit_source`."""
+        given = self._given_parameters()
+        self.history_ = []
+        self.fit_stream(known, seed)
+        unseen = self.unseen_predictions(known.held)
+        stream, counts = known.stream, known.class_counts
+        if known.held is not None:
+            counts = counts + np.bincount(known.held.ranks, minlength=len(counts))
+        return self._finish(stream.schema, known.table, counts, stream.labels, unseen, given)
+
+    def _finish(
+        self,
+        schema: TableSchema,
+        table: RawTable,
+        class_counts: NDArray[np.int64],
+        labels: Labels,
+        unseen: Unseen | None,
+        given: dict[str, Any],
+    ) -> Any:
+        """Take over what all models have after a fit; `table` holds what the columns hold."""
         self.labels_, self.skipped_ = labels, {}
-        self.columns_ = summarise_columns(rows.schema, rows.table)
-        self.num_rows_: int | None = len(rows)
+        self.columns_ = summarise_columns(schema, table)
+        self.num_rows_: int | None = int(class_counts.sum())
         self.reference_: dict[str, list[int]] | None = reference_counts(
-            rows.ranks, None if unseen is None else unseen.probabilities, labels.num_classes
+            class_counts, None if unseen is None else unseen.probabilities
         )
         self.scores_ = None if unseen is None else unseen.scores()
         self.about_: dict[str, str] = {}
@@ -244,7 +302,7 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
         self.conformal_ = None
         self.calibration_, self.calibration_summary_ = None, None
         self.fitted_parameters_ = given
-        self.take_schema(rows.schema)
+        self.take_schema(schema)
         return self
 
     def unseen_predictions(self, validation: Rows | None) -> Unseen | None:

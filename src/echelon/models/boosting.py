@@ -15,14 +15,16 @@ from echelon.data.calendar import PARTS
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows
 from echelon.data.schema import RawTable, TableSchema
+from echelon.data.survey import Survey
 from echelon.evaluation.explanation import OwnContributions
 from echelon.models.base import CurveClassifier
 from echelon.models.document import Described
 from echelon.models.features import require_table
 from echelon.models.graph import Graph
 from echelon.models.predicting import Decision
+from echelon.models.streamed_trees import fit_streamed_trees, stream_bytes
 from echelon.models.tree_graph import add_log_probabilities, add_trees
-from echelon.models.trees import OrdinalTrees, TreeRows, TreeSettings, fit_trees
+from echelon.models.trees import OnRound, OrdinalTrees, TreeRows, TreeSettings, fit_trees
 from echelon.spaces import Between, Space
 
 _CHUNK = 65_536  # rows whose curves are computed at once
@@ -130,12 +132,7 @@ class OrdinalBoosting(CurveClassifier):
         """Grow trees; the validation rows choose how many."""
         require_table(rows, self)
         settings = replace(self._settings(rows.schema), refit=0.0)
-        history: list[dict[str, float]] = []
-
-        def note(number: int, score: float) -> None:
-            if score == score:
-                history.append({"round": number, "ranked_probability_score": score})
-
+        history, note = _noted()
         begun = time.monotonic()
         self.trees_ = fit_trees(
             _tree_rows(rows),
@@ -149,6 +146,25 @@ class OrdinalBoosting(CurveClassifier):
         )
         self.seconds_ = time.monotonic() - begun
         self.num_trees_, self.history_ = self.trees_.num_trees, history
+
+    def fit_stream(self, known: Survey, seed: int) -> None:
+        """Grow trees on rows that are read once, and of which a byte a value stays."""
+        history, note = _noted()
+        begun = time.monotonic()
+        self.trees_ = fit_streamed_trees(
+            known,
+            settings=replace(self._settings(known.stream.schema), refit=0.0),
+            seed=seed,
+            threads=self._threads(),
+            time_limit=self.time_limit,
+            on_round=note,
+        )
+        self.seconds_ = time.monotonic() - begun
+        self.num_trees_, self.history_ = self.trees_.num_trees, history
+
+    def stream_bytes(self, known: Survey) -> int:
+        """The examples as bins, with what LightGBM computes of each."""
+        return stream_bytes(known)
 
     def fit_again(self, rows: Rows, labels: Labels, seed: int) -> None:
         """Grow as many trees on all rows as the held-out rows chose."""
@@ -257,6 +273,17 @@ class OrdinalBoosting(CurveClassifier):
         if trees.num_classes != self.labels_.num_classes:
             raise ValueError("its trees do not fit its classes")
         self.trees_, self.num_trees_ = trees, trees.num_trees
+
+
+def _noted() -> tuple[list[dict[str, float]], OnRound]:
+    """A history, and what adds the score of a round to it."""
+    history: list[dict[str, float]] = []
+
+    def note(number: int, score: float) -> None:
+        if score == score:
+            history.append({"round": number, "ranked_probability_score": score})
+
+    return history, note
 
 
 def _tree_rows(rows: Rows) -> TreeRows:

@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from echelon.models.arguments import as_features, as_ranks, as_weight
 from echelon.models.likelihood_ascent import (
+    Ascent,
     Likelihood,
     Maximum,
     curve_of_scores,
-    row_intervals,
     row_terms,
     solve,
 )
@@ -159,7 +159,7 @@ def fit_cumulative(
     if problem.width > _WIDE:
         beta, cuts = problem.approach(beta, cuts)
     maximum = problem.maximise(beta, cuts)
-    return _in_raw_units(problem, maximum)
+    return in_raw_units(problem, maximum)
 
 
 def choose_ridge(
@@ -333,13 +333,12 @@ def _loss(logs: Array, ranks: NDArray[np.int64], score: str) -> Array:
     return squared
 
 
-def _in_raw_units(problem: Likelihood, maximum: Maximum) -> CumulativeFit:
+def in_raw_units(problem: Ascent, maximum: Maximum) -> CumulativeFit:
     """What was found, in the units of the features."""
     p, d, cut_places = problem.width, len(problem.kept), problem.num_classes - 1
     coefficients = np.zeros(d)
     coefficients[problem.kept] = maximum.beta / problem.scale[problem.kept]
-    _, _, logs = row_intervals(problem.link, problem.x @ maximum.beta, problem.ranks, maximum.cuts)
-    mass = np.bincount(problem.ranks, problem.of_data, problem.num_classes)
+    log_likelihood, mass, num_rows = problem.of_rows(maximum.beta, maximum.cuts)
     present = mass[mass > 0]
     null = float(present @ np.log(present / present.sum()))
     # from standardised to raw: coefficients are divided, and cutpoints move with the means
@@ -355,7 +354,7 @@ def _in_raw_units(problem: Likelihood, maximum: Maximum) -> CumulativeFit:
         coefficients=coefficients,
         centre=problem.centre,
         centred_cutpoints=maximum.cuts,
-        log_likelihood=float(problem.of_data @ logs),
+        log_likelihood=log_likelihood,
         null_log_likelihood=null,
         covariance=covariance,
         iterations=maximum.iterations,
@@ -364,5 +363,5 @@ def _in_raw_units(problem: Likelihood, maximum: Maximum) -> CumulativeFit:
         separated=problem.ridge == 0 and problem.is_flat(maximum),
         ridge=problem.ridge,
         smoothing=problem.smoothing,
-        num_rows=int((problem.of_data > 0).sum()),
+        num_rows=num_rows,
     )

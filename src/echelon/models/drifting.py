@@ -270,21 +270,20 @@ def _named(rows: Any, schema: TableSchema) -> pd.DataFrame:
 
 
 def reference_counts(
-    ranks: NDArray[np.int64], unseen: NDArray[np.float64] | None, num_classes: int
+    class_counts: NDArray[np.int64], unseen: NDArray[np.float64] | None
 ) -> dict[str, list[int]]:
-    """What later rows are compared with: training ranks, and predictions of unseen rows.
+    """What later rows are compared with: training classes, and predictions of unseen rows.
 
     Parameters
     ----------
-    ranks : array, shape (n,)
-        Of the training rows.
+    class_counts : array, shape (K,)
+        Training rows of each class.
     unseen : array, shape (m, K), or None
         The probabilities that the model gave rows that its fit had not seen, uncalibrated.
-    num_classes : int
     """
-    counts = {"classes": np.bincount(ranks, minlength=num_classes).tolist()}
+    counts = {"classes": class_counts.tolist()}
     if unseen is not None:
-        counts["predicted"] = np.bincount(medians(unseen), minlength=num_classes).tolist()
+        counts["predicted"] = np.bincount(medians(unseen), minlength=len(class_counts)).tolist()
     return counts
 
 

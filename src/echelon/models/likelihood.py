@@ -19,6 +19,7 @@ from echelon.data.kinds.categories import codes_of
 from echelon.data.labels import Labels
 from echelon.data.rows import Rows
 from echelon.data.schema import RawTable, TableSchema
+from echelon.data.survey import Survey
 from echelon.evaluation.arguments import as_weight
 from echelon.evaluation.explanation import OwnContributions
 from echelon.models.base import CurveClassifier
@@ -34,6 +35,7 @@ from echelon.models.predicting import Decision
 from echelon.models.saved_links import LinkProbabilities, describe_fit, rebuild_fit
 from echelon.models.saved_statistics import describe_statistics, rebuild_statistics
 from echelon.models.statistics import Statistics, probability_intervals
+from echelon.models.streamed_likelihood import fit_streamed
 from echelon.models.summary import Summary
 from echelon.spaces import Between, OneOf, Space
 
@@ -274,6 +276,38 @@ class CumulativeLinkModel(CurveClassifier):
         self.design_, self.fitted_, self.statistics_ = design, fitted, statistics
         self.spreads_ = _spreads(design, x)
 
+    def cannot_stream(self) -> str | None:
+        """What needs all rows at once: formulas, coefficients for each threshold, and tests."""
+        named = [name for name in ("formula", "nonproportional", "tests") if getattr(self, name)]
+        return f"cumulative_link with {named[0]} does not stream" if named else None
+
+    def fit_stream(self, known: Survey, seed: int) -> None:
+        """Maximise the likelihood of rows that are read once for every step of the way."""
+        self._check_parameters()
+        schema = known.stream.schema
+        mark_gaps = self.missing != "drop"
+        design = make_design(
+            known.table,
+            schema,
+            reference=self.reference,
+            all_categories=self.ridge > 0,
+            mark_gaps=mark_gaps,
+        )
+        fitted, spreads, counts = fit_streamed(
+            known,
+            design.matrix,
+            None if mark_gaps else _without_gaps,
+            link=self.link,
+            ridge=self.ridge,
+            smoothing=_ABSENT,
+        )
+        source, statistics = known.stream.source, None
+        is_plain = source.weight is None and source.group is None and self.class_weight is None
+        if self.ridge == 0 and counts.all() and is_plain:
+            statistics = Statistics.of_sums(fitted, counts, known.num_rows - fitted.num_rows)
+        self.design_, self.fitted_, self.statistics_ = design, fitted, statistics
+        self.spreads_ = np.where(_are_numbers(design), spreads, 1.0)
+
     def _check_parameters(self) -> None:
         for name, known in (("missing", _MISSING), ("weight_kind", _WEIGHT_KINDS)):
             value = getattr(self, name)
@@ -387,8 +421,8 @@ class CumulativeLinkModel(CurveClassifier):
             reason = (
                 "a penalised fit has no standard errors; fit with ridge=0"
                 if self.fitted_parameters_.get("ridge", 0)
-                else "a class has no rows, so that its cut-points cannot be estimated; leave it "
-                "out of the classes"
+                else "a class has no rows, so that its cut-points cannot be told, or rows with "
+                "weights or groups were streamed; leave the class out, or read the rows into memory"
             )
             raise ValueError(f"this model has no statistics: {reason}")
         return self.statistics_
@@ -606,14 +640,18 @@ def _free_features(design: Design, names: Sequence[str]) -> list[int]:
     return sorted(free)
 
 
-def _spreads(design: Design, x: Matrix) -> Matrix:
-    """The standard deviation of features that are numbers, and 1 for others, (d,)."""
-    are_numbers = [
+def _are_numbers(design: Design) -> list[bool]:
+    """Which features are numbers, (d,)."""
+    return [
         any(atom.kind in ("number", "expression") for atom in feature.atoms)
         for feature in design.features
     ]
+
+
+def _spreads(design: Design, x: Matrix) -> Matrix:
+    """The standard deviation of features that are numbers, and 1 for others, (d,)."""
     largest = np.abs(x).max(axis=0, initial=1.0)
-    spreads: Matrix = np.where(are_numbers, np.std(x / largest, axis=0) * largest, 1.0)
+    spreads: Matrix = np.where(_are_numbers(design), np.std(x / largest, axis=0) * largest, 1.0)
     return spreads
 
 

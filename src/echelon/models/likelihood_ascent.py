@@ -5,8 +5,9 @@ that damped Newton steps reach the one maximum from anywhere the cutpoints are o
 standardised here.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +18,7 @@ from echelon.models.links import Array, Link, link_of
 
 _MAX_STEPS = 200  # Newton takes about ten; only separated data, without a maximum, takes more
 _SMALL_GAIN = 1e-10  # what the last step could still add to the log-likelihood, in nats
-_CONSTANT = 1e-13  # a spread below this share of the largest number is rounding
+CONSTANT = 1e-13  # a spread below this share of the largest number is rounding
 _ALIASED = 1e-7  # the rest of a column, after those before it, as a share of its spread
 _FLAT = 1e-6  # curvature along a direction, as a share of that without features
 _CELLS = 2_000_000  # numbers that one array of a prediction holds at most
@@ -142,8 +143,104 @@ class Maximum(NamedTuple):
     converged: bool
 
 
+class Ascent(ABC):
+    """A log-likelihood that can be climbed, whether its rows are in memory or read again and again.
+
+    `kept` are the columns that are fitted, `centre` and `scale` (d,) the means and the spreads of
+    all of them.
+    """
+
+    link: Link
+    num_classes: int
+    ridge: float
+    smoothing: float
+    centre: Array
+    scale: Array
+    kept: NDArray[np.bool_]
+
+    @property
+    def width(self) -> int:
+        """Columns that are fitted."""
+        return int(self.kept.sum())
+
+    @property
+    @abstractmethod
+    def mean_weight(self) -> float:
+        """What a row counts for on average."""
+
+    @abstractmethod
+    def value(self, beta: Array, cuts: Array) -> float:
+        """The penalised log-likelihood."""
+
+    @abstractmethod
+    def derivatives(self, beta: Array, cuts: Array) -> tuple[float, Array, Any]:
+        """The penalised log-likelihood, its gradient (p+K-1,), and what the information needs."""
+
+    @abstractmethod
+    def information(self, terms: Any) -> Array:
+        """Minus the second derivatives of the penalised log-likelihood, (p+K-1, p+K-1)."""
+
+    @abstractmethod
+    def spread(self) -> Array:
+        """The weighted squares and products of the standardised columns, (p, p)."""
+
+    @abstractmethod
+    def null_curvature(self) -> float:
+        """How much the log-likelihood of an average row bends without any coefficient."""
+
+    @abstractmethod
+    def of_rows(self, beta: Array, cuts: Array) -> tuple[float, Array, int]:
+        """Of the rows alone: their log-likelihood, the mass of each rank (K,), how many count."""
+
+    def maximise(self, beta: Array, cuts: Array) -> Maximum:
+        """Newton steps, halved where they would lower the likelihood or disorder the cutpoints."""
+        p, small = self.width, _SMALL_GAIN * self.mean_weight
+        value, gradient, terms = self.derivatives(beta, cuts)
+        information = self.information(terms)
+        for iteration in range(1, _MAX_STEPS + 1):
+            step = solve(information, gradient)
+            gain = float(gradient @ step)
+            length = 1.0
+            closing = np.diff(step[p:]) / np.diff(cuts)
+            if len(closing) and closing.min() < -0.9:
+                length = -0.9 / float(closing.min())
+            for _ in range(30):
+                moved = beta + length * step[:p], cuts + length * step[p:]
+                rise = self.value(*moved) - value
+                # Near the maximum the rise is below the rounding of the sum.
+                if rise >= 1e-4 * length * gain - 1e-13 * abs(value):
+                    break
+                length /= 2
+            else:
+                return Maximum(beta, cuts, information, iteration, gain < 1e3 * small)
+            beta, cuts = moved
+            value, gradient, terms = self.derivatives(beta, cuts)
+            information = self.information(terms)
+            if gain < small and length == 1.0:
+                return Maximum(beta, cuts, information, iteration, True)
+        return Maximum(beta, cuts, information, _MAX_STEPS, False)
+
+    def is_flat(self, maximum: Maximum) -> bool:
+        """Whether the likelihood hardly bends along some direction of the coefficients.
+
+        Its curvature there, over the spread of the features along that direction, is compared
+        with what it is without any coefficient: a nearly collinear column has as little spread as
+        it has curvature and is not meant, a column that predicts a class without error is, also
+        where it concerns a single row.
+        """
+        p = self.width
+        if p == 0:
+            return False
+        slopes, mixed = maximum.information[:p, :p], maximum.information[:p, p:]
+        schur = slopes - mixed @ solve(maximum.information[p:, p:], mixed.T)
+        spread = self.spread()
+        spread[range(p), range(p)] *= 1 + 1e-12
+        curvature = float(linalg.eigh(schur, spread, eigvals_only=True)[0])
+        return curvature < _FLAT * self.null_curvature()
+
+
 @dataclass(frozen=True)
-class Likelihood:
+class Likelihood(Ascent):
     """Standardised rows, sorted by rank, and the penalty.
 
     `x` (n, p) holds the kept columns only; `of_data` says what of `weight`, (n,) both, is not
@@ -196,7 +293,7 @@ class Likelihood:
         z, centre, scale = _standardise(x, given)
         kept = scale > 0
         if ridge == 0:
-            kept[kept] = _independent_columns(z[:, kept] * np.sqrt(given)[:, None])
+            kept[kept] = independent_columns(z[:, kept] * np.sqrt(given)[:, None])
         z = z[:, kept]
         weights, of_data = given, given
         if smoothing > 0:
@@ -222,9 +319,25 @@ class Likelihood:
         )
 
     @property
-    def width(self) -> int:
-        """Columns that are fitted."""
-        return len(self.x.T)
+    def mean_weight(self) -> float:
+        """What a row counts for on average."""
+        return float(self.weight.mean())
+
+    def spread(self) -> Array:
+        """The weighted squares and products of the standardised columns, (p, p)."""
+        products: Array = (self.x * self.weight[:, None]).T @ self.x
+        return products
+
+    def null_curvature(self) -> float:
+        """How much the log-likelihood of an average row bends without any coefficient."""
+        _, _, terms = self.derivatives(*self.start())
+        return float(-(self.weight @ terms.shift_shift) / self.weight.sum())
+
+    def of_rows(self, beta: Array, cuts: Array) -> tuple[float, Array, int]:
+        """Of the rows alone: their log-likelihood, the mass of each rank (K,), how many count."""
+        _, _, logs = row_intervals(self.link, self.x @ beta, self.ranks, cuts)
+        mass = np.bincount(self.ranks, self.of_data, self.num_classes).astype(np.float64)
+        return float(self.of_data @ logs), mass, int((self.of_data > 0).sum())
 
     def with_ridge(self, ridge: float) -> "Likelihood":
         """The same rows under another penalty."""
@@ -309,54 +422,6 @@ class Likelihood:
             return coefficients, cutpoints
         return beta, cuts
 
-    def maximise(self, beta: Array, cuts: Array) -> Maximum:
-        """Newton steps, halved where they would lower the likelihood or disorder the cutpoints."""
-        p, small = self.width, _SMALL_GAIN * float(self.weight.mean())
-        value, gradient, terms = self.derivatives(beta, cuts)
-        information = self.information(terms)
-        for iteration in range(1, _MAX_STEPS + 1):
-            step = solve(information, gradient)
-            gain = float(gradient @ step)
-            length = 1.0
-            closing = np.diff(step[p:]) / np.diff(cuts)
-            if len(closing) and closing.min() < -0.9:
-                length = -0.9 / float(closing.min())
-            for _ in range(30):
-                moved = beta + length * step[:p], cuts + length * step[p:]
-                rise = self.value(*moved) - value
-                # Near the maximum the rise is below the rounding of the sum.
-                if rise >= 1e-4 * length * gain - 1e-13 * abs(value):
-                    break
-                length /= 2
-            else:
-                return Maximum(beta, cuts, information, iteration, gain < 1e3 * small)
-            beta, cuts = moved
-            value, gradient, terms = self.derivatives(beta, cuts)
-            information = self.information(terms)
-            if gain < small and length == 1.0:
-                return Maximum(beta, cuts, information, iteration, True)
-        return Maximum(beta, cuts, information, _MAX_STEPS, False)
-
-    def is_flat(self, maximum: Maximum) -> bool:
-        """Whether the likelihood hardly bends along some direction of the coefficients.
-
-        Its curvature there, over the spread of the features along that direction, is compared
-        with what it is without any coefficient: a nearly collinear column has as little spread as
-        it has curvature and is not meant, a column that predicts a class without error is, also
-        where it concerns a single row.
-        """
-        p = self.width
-        if p == 0:
-            return False
-        slopes, mixed = maximum.information[:p, :p], maximum.information[:p, p:]
-        schur = slopes - mixed @ solve(maximum.information[p:, p:], mixed.T)
-        spread = (self.x * self.weight[:, None]).T @ self.x
-        spread[range(p), range(p)] *= 1 + 1e-12
-        curvature = float(linalg.eigh(schur, spread, eigvals_only=True)[0])
-        _, _, terms = self.derivatives(*self.start())
-        without = float(-(self.weight @ terms.shift_shift) / self.weight.sum())
-        return curvature < _FLAT * without
-
 
 def solve(matrix: Array, right: Array) -> Array:
     """The solution of a positive definite system, made so by force where it is not quite."""
@@ -382,12 +447,12 @@ def _standardise(x: Array, weight: Array) -> tuple[Array, Array, Array]:
     mean = shares @ z
     z -= mean
     spread = np.sqrt(shares @ z**2)
-    spread[spread < _CONSTANT] = 0.0
+    spread[spread < CONSTANT] = 0.0
     z /= np.where(spread > 0, spread, 1.0)
     return z, mean * magnitude, spread * magnitude
 
 
-def _independent_columns(x: Array) -> NDArray[np.bool_]:
+def independent_columns(x: Array) -> NDArray[np.bool_]:
     """Which columns are no linear function of those before them, (p,).
 
     After a QR decomposition the columns of R have the same lengths and angles in p dimensions;

@@ -36,7 +36,8 @@ from echelon.networks.table import option_space
 from echelon.spaces import Between, Dimension, OneOf, Space
 
 if TYPE_CHECKING:  # a model is loaded, predicts and is exported without the training room
-    from echelon.training.batches import EncodedRows
+    from echelon.data.survey import Survey
+    from echelon.training.batches import EncodedRows, TrainingRows
     from echelon.training.loop import Progress
     from echelon.training.recipes import Settings
 
@@ -206,6 +207,37 @@ class OrdinalClassifier(CurveClassifier):
         )
         everyone = [settings] * spec.networks
         seen = self._train_all(rows, validation, spec, everyone, labels, seed)
+        self._keep(spec, settings, seen)
+
+    def fit_stream(self, known: "Survey", seed: int) -> None:
+        """Train a network on rows that are read while it learns; those held out choose the epoch.
+
+        They are few beside the others, and the network is not trained anew with them.
+        """
+        from echelon.training.streams import EncodedStream
+
+        labels = known.stream.labels
+        spec, settings = copy.deepcopy(self._choose(known.stream.schema, known.num_rows))
+        spec, settings = replace(spec, networks=1), replace(settings, refit=False)
+        decision = settings.decision if self.decision is None else self.decision
+        check_decision(decision, labels.num_classes)
+        network, readers = self._build(known.rows_of_table(), spec, labels, seed)
+        encoded = EncodedStream.of(known, cast(TableEncoder, network.encoder))
+        held = None if known.held is None else _encoded(readers, network, known.held)
+        progress = self._train(network, encoded, held, spec, settings, seed)
+        self.network_, self.readers_ = network, readers
+        self._keep(spec, settings, [progress])
+
+    def stream_bytes(self, known: "Survey") -> int:
+        """The buffers, and the rows that are held out as they are and as features."""
+        from echelon.training.streams import buffer_rows
+
+        encoder = TableEncoder.of(known.table, known.stream.schema, scaling="standard")
+        width, held = encoder.num_features, 0 if known.held is None else len(known.held)
+        return 4 * width * (3 * held + 4 * buffer_rows(width))  # one is shuffled, two are waiting
+
+    def _keep(self, spec: NetworkSpec, settings: "Settings", seen: "Sequence[Progress]") -> None:
+        """Take over how the networks were trained."""
         self.spec_, self.training_ = spec, asdict(settings)
         self.history_, self.best_epoch_ = seen[0].history, seen[0].best_epoch
         self._best_epochs = [progress.best_epoch for progress in seen]
@@ -326,14 +358,13 @@ class OrdinalClassifier(CurveClassifier):
     def _train(
         self,
         network: OrdinalNetwork,
-        rows: "EncodedRows",
+        rows: "TrainingRows",
         validation: "EncodedRows | None",
         spec: NetworkSpec,
         settings: "Settings",
         seed: int,
         stage: str = "",
     ) -> "Progress":
-        from echelon.training.batches import fingerprint
         from echelon.training.checkpoints import CheckpointFolder
         from echelon.training.devices import make_fabric
         from echelon.training.loop import train
@@ -342,7 +373,7 @@ class OrdinalClassifier(CurveClassifier):
         fabric = make_fabric(self.device, settings.precision)
         folder = None
         if self.checkpoint_dir is not None:
-            mark = fingerprint(spec, settings, rows, seed)
+            mark = rows.fingerprint(spec, settings, seed)
             folder = CheckpointFolder(Path(self.checkpoint_dir) / stage, mark)
         title = stage or "fit"
         with epoch_bar(title, settings.max_epochs, shown=bool(self.verbose)) as report:

@@ -108,6 +108,29 @@ class Statistics:
             free=getattr(fit, "free", ()),
         )
 
+    @classmethod
+    def of_sums(cls, fit: CumulativeFit, counts: Array, dropped: int) -> "Statistics":
+        """What a fit alone says, of rows that count alike and are not there any more.
+
+        `counts` are the rows of each class, (K,). Errors are by the observed information.
+        """
+        return cls(
+            Estimates.of(fit),
+            counts,
+            rows=fit.num_rows,
+            dropped=dropped,
+            groups=None,
+            weights="none",
+            log_likelihood=fit.log_likelihood,
+            null_log_likelihood=fit.null_log_likelihood,
+            iterations=fit.iterations,
+            crossed=0,
+            converged=fit.converged,
+            separated=fit.separated,
+            aliased=fit.aliased,
+            free=(),
+        )
+
     def with_tests(self, x: Array, rows: Rows, design: Design) -> "Statistics":
         """The same with both tests of proportional odds and the average marginal effects."""
         weight = np.ones(len(x)) if rows.weight is None else rows.weight

@@ -28,6 +28,8 @@ class ModelRow:
         Whether a name is enough to make one; a blend needs its models.
     tables_only : bool
         Whether it reads numbers, dates and categories and nothing else.
+    streams : bool
+        Whether it is fitted on a source without reading it into memory.
     """
 
     name: str
@@ -39,6 +41,7 @@ class ModelRow:
     has_method: bool = False
     tables_only: bool = False
     is_named: bool = True
+    streams: bool = False
 
 
 MODELS: Mapping[str, ModelRow] = {
@@ -49,12 +52,14 @@ MODELS: Mapping[str, ModelRow] = {
             "A neural network on tables, texts and images, trained by any method.",
             "echelon.models.network:OrdinalClassifier",
             has_method=True,
+            streams=True,
         ),
         ModelRow(
             "boosting",
             "Gradient-boosted trees on all thresholds at once.",
             "echelon.models.boosting:OrdinalBoosting",
             tables_only=True,
+            streams=True,
         ),
         ModelRow(
             "cumulative_link",
@@ -62,6 +67,7 @@ MODELS: Mapping[str, ModelRow] = {
             "echelon.models.likelihood:CumulativeLinkModel",
             uses_validation=False,
             tables_only=True,
+            streams=True,
         ),
         ModelRow(
             "svm",

@@ -149,24 +149,24 @@ def fit_trees(
     if validation is not None and not len(validation.ranks):
         validation = None
     generator = np.random.default_rng(seed)
-    grower = _Grower(num_classes, settings, seed, threads, started, time_limit, on_round)
+    grower = Grower(num_classes, settings, seed, threads, started, time_limit, on_round)
     trained = grower.prepared(rows, generator)
     grower.choose_threads(trained)
     if validation is None:
         rounds = 100 if settings.rounds is None else settings.rounds
         booster, _ = grower.grow(trained, rounds)
-        return grower.finished(rows, booster, trained.base, -1)
+        return grower.finished(_widths(rows), booster, trained.base, -1)
     rounds = 1000 if settings.rounds is None else settings.rounds
     held = grower.prepared(validation, generator, like=trained)
     booster, best = grower.grow(trained, rounds, held)
     again = max(1, round(best * settings.refit))
     if not settings.refit or not grower.has_time_for(again):
-        return grower.finished(rows, booster, trained.base, best)
+        return grower.finished(_widths(rows), booster, trained.base, best)
     rows = _together(rows, validation)
     grower.on_round = None  # the number of trees is known by now
     everything = grower.prepared(rows, generator)
     booster, _ = grower.grow(everything, again)
-    return grower.finished(rows, booster, everything.base, -1)
+    return grower.finished(_widths(rows), booster, everything.base, -1)
 
 
 class OrdinalTrees:
@@ -240,7 +240,7 @@ class OrdinalTrees:
         threads : int
         """
         self._require_columns(numbers, codes)
-        columns = _columns(numbers, codes)
+        columns = side_by_side(numbers, codes)
         levels = len(self._levels)
         result = np.empty((len(columns), len(self.base)))
         step = max(1, _BATCH // levels)
@@ -285,7 +285,7 @@ class OrdinalTrees:
         threads : int
         """
         self._require_columns(numbers, codes)
-        columns = _columns(numbers, codes)
+        columns = side_by_side(numbers, codes)
         levels, width = len(self._levels), columns.shape[1]
         start = np.empty((len(columns), len(self.base)))
         added = np.empty((len(columns), width, len(self.base)))
@@ -377,18 +377,21 @@ class OrdinalTrees:
 # ---- growing -------------------------------------------------------------------------------------
 
 
-class _Prepared(NamedTuple):
-    """A data set of LightGBM, the labels and weights of its examples, and where trees start."""
+class Prepared(NamedTuple):
+    """A data set of LightGBM, where trees start, and, to score it, what its examples are."""
 
     data: lightgbm.Dataset
-    label: NDArray[np.bool_]
-    weight: Floats
+    num_examples: int
     num_rows: int
     base: Floats
+    label: NDArray[np.bool_] | None = None
+    weight: Floats | None = None
 
 
 @dataclass
-class _Grower:
+class Grower:
+    """Grows trees on examples that were prepared, within a time."""
+
     num_classes: int
     settings: TreeSettings
     seed: int
@@ -400,10 +403,11 @@ class _Grower:
     seconds_a_round: float = 0.0
 
     def prepared(
-        self, rows: TreeRows, generator: np.random.Generator, *, like: _Prepared | None = None
-    ) -> _Prepared:
+        self, rows: TreeRows, generator: np.random.Generator, *, like: Prepared | None = None
+    ) -> Prepared:
         """The examples of some rows, binned as those of `like` are."""
-        base = _base(rows, self.num_classes) if like is None else like.base
+        counts = np.bincount(rows.ranks, rows.weight, minlength=self.num_classes)
+        base = base_logits(counts, len(rows.ranks)) if like is None else like.base
         examples = threshold_pairs(
             rows.ranks, self.num_classes, self.settings.most_examples, generator
         )
@@ -411,23 +415,12 @@ class _Grower:
         weight = examples.weight
         if rows.weight is not None:  # only its ratios matter
             weight = weight * (rows.weight / rows.weight.mean())[examples.row]
-        columns = _columns(rows.numbers, rows.codes)
+        columns = side_by_side(rows.numbers, rows.codes)
         num_numbers = rows.numbers.shape[1]
         categories = list(range(num_numbers, columns.shape[1]))
-        parameters = self._parameters(rows, len(examples.row))
-        if like is None:
-            # Bins come from the rows as they are, with each threshold beside some of them, so
-            # that no more than one batch of examples is ever held as numbers.
-            copies = math.ceil((self.num_classes - 1) / len(columns))
-            place = np.arange(copies * len(columns))
-            binned = np.column_stack(
-                [columns[place % len(columns)], place % (self.num_classes - 1)]
-            )
-            reference = lightgbm.Dataset(
-                binned, categorical_feature=categories, params=parameters
-            ).construct()
-        else:
-            reference = like.data
+        widths = num_numbers, rows.codes.shape[1]
+        parameters = self.parameters(len(rows.ranks), *widths, len(examples.row))
+        reference = self.bins(columns, widths[0], parameters) if like is None else like.data
         data = lightgbm.Dataset(
             _ExampleSequence(columns, examples),
             label=label.astype(np.float32),
@@ -437,15 +430,31 @@ class _Grower:
             categorical_feature=categories,
             params=parameters,
         )
-        return _Prepared(data, label, weight, len(rows.ranks), base)
+        return Prepared(data, len(label), len(rows.ranks), base, label, weight)
 
-    def choose_threads(self, trained: _Prepared) -> None:
+    def bins(
+        self, columns: Floats, num_numbers: int, parameters: Mapping[str, Any]
+    ) -> lightgbm.Dataset:
+        """A data set whose bins are those of columns (n, p + q).
+
+        Bins come from rows as they are, with each threshold beside some of them, so that no more
+        than one batch of examples is ever held as numbers.
+        """
+        copies = math.ceil((self.num_classes - 1) / len(columns))
+        place = np.arange(copies * len(columns))
+        binned = np.column_stack([columns[place % len(columns)], place % (self.num_classes - 1)])
+        categories = list(range(num_numbers, columns.shape[1]))
+        return lightgbm.Dataset(
+            binned, categorical_feature=categories, params=dict(parameters)
+        ).construct()
+
+    def choose_threads(self, trained: Prepared) -> None:
         """Use one thread instead of several where it is quicker, as on a machine that is busy.
 
         Threads that wait for each other may be ten times slower than one, and the trees are the
         same. A few of them tell.
         """
-        if self.threads == 1 or len(trained.label) < _WORTH_A_TRIAL:
+        if self.threads == 1 or trained.num_examples < _WORTH_A_TRIAL:
             self.threads = 1
             return
         seconds: dict[int, float] = {}
@@ -458,10 +467,11 @@ class _Grower:
                 seconds[threads] = min(taken, seconds.get(threads, math.inf))
         self.threads = min(seconds, key=lambda threads: seconds[threads])
 
-    def _parameters(self, rows: TreeRows, num_examples: int) -> dict[str, Any]:
+    def parameters(
+        self, num_rows: int, num_numbers: int, num_codes: int, num_examples: int
+    ) -> dict[str, Any]:
+        """Those of LightGBM, for so many rows, columns and examples."""
         settings = self.settings
-        num_rows, num_numbers = rows.numbers.shape
-        num_codes = rows.codes.shape[1]
         if settings.monotone and len(settings.monotone) != num_numbers:
             raise ValueError(
                 f"monotone needs one of -1, 0 and 1 for each of the {num_numbers} columns of "
@@ -489,12 +499,12 @@ class _Grower:
             "verbose": -1,
         }
 
-    def _booster(self, trained: _Prepared, threads: int) -> lightgbm.Booster:
+    def _booster(self, trained: Prepared, threads: int) -> lightgbm.Booster:
         parameters = {**(trained.data.params or {}), "num_threads": threads}
         return lightgbm.Booster(params=parameters, train_set=trained.data)
 
     def grow(
-        self, trained: _Prepared, rounds: int, held: _Prepared | None = None
+        self, trained: Prepared, rounds: int, held: Prepared | None = None
     ) -> tuple[lightgbm.Booster, int]:
         """Trees, and how many of them are best for the held-out rows, all without such rows."""
         booster = self._booster(trained, self.threads)
@@ -531,17 +541,11 @@ class _Grower:
         return enough
 
     def finished(
-        self, rows: TreeRows, booster: lightgbm.Booster, base: Floats, rounds: int
+        self, widths: tuple[int, int], booster: lightgbm.Booster, base: Floats, rounds: int
     ) -> OrdinalTrees:
-        """What is kept of a booster."""
+        """What is kept of a booster, of so many columns of numbers and of categories."""
         text = without_parameters(booster.model_to_string(num_iteration=rounds))
-        return OrdinalTrees(
-            text,
-            base,
-            rows.numbers.shape[1],
-            rows.codes.shape[1],
-            out_of_time=self.out_of_time,
-        )
+        return OrdinalTrees(text, base, *widths, out_of_time=self.out_of_time)
 
 
 class _ExampleSequence(lightgbm.Sequence):
@@ -560,10 +564,11 @@ class _ExampleSequence(lightgbm.Sequence):
         return np.column_stack([self._columns[rows], thresholds])
 
 
-def _score(booster: lightgbm.Booster, held: _Prepared) -> float:
+def _score(booster: lightgbm.Booster, held: Prepared) -> float:
     """The ranked probability score of held-out rows."""
 
     def score(predicted: Any, _: lightgbm.Dataset) -> tuple[str, float, bool]:
+        assert held.label is not None
         squares = held.weight * np.square(predicted - held.label)
         return "ranked probability score", float(squares.sum()) / held.num_rows, False
 
@@ -611,16 +616,21 @@ def _together(first: TreeRows, second: TreeRows) -> TreeRows:
     )
 
 
-def _columns(numbers: Floats, codes: Integers) -> Floats:
+def _widths(rows: TreeRows) -> tuple[int, int]:
+    """How many columns of numbers and of categories rows have."""
+    return rows.numbers.shape[1], rows.codes.shape[1]
+
+
+def side_by_side(numbers: Floats, codes: Integers) -> Floats:
     """Numbers and then codes, (n, p + q)."""
     return np.hstack([numbers, codes]).astype(np.float64, copy=False)
 
 
-def _base(rows: TreeRows, num_classes: int) -> Floats:
-    """The logit of the share of the rows above each threshold, (K-1,), falling."""
-    counts = np.bincount(rows.ranks, rows.weight, minlength=num_classes).astype(np.float64)
-    counts *= len(rows.ranks) / counts.sum()
-    counts += _SMOOTHING / num_classes
+def base_logits(weights: NDArray[Any], num_rows: int) -> Floats:
+    """The logit of the share above each threshold, (K-1,), falling, of classes that weigh (K,)."""
+    counts = weights.astype(np.float64)
+    counts *= num_rows / counts.sum()
+    counts += _SMOOTHING / len(counts)
     above = counts[::-1].cumsum()[::-1][1:]
     return np.asarray(np.log(above / counts.cumsum()[:-1]))
 

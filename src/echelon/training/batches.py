@@ -1,4 +1,4 @@
-"""EncodedRows that are trained on, and the batches they make.
+"""Rows in memory that are trained on, and the batches they make.
 
 Invariant: the batches of an epoch, and what is random in their images, are decided by the seed
 and the epoch alone; how many threads prepare them changes nothing.
@@ -6,9 +6,11 @@ and the epoch alone; how many threads prepare them changes nothing.
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,13 +21,70 @@ from echelon.training.recipes import Settings
 _POOL = 50  # batches whose rows are sorted by length together
 
 
+class Fed(NamedTuple):
+    """What a step takes: features (n, d) or parts by kind, ranks (n,), weights (n,) or None."""
+
+    features: Tensor | Batch
+    ranks: Tensor
+    weight: Tensor | None
+
+
+class Feed(Protocol):
+    """Gives a run the batches of its epochs, of this process's share where there are several."""
+
+    steps_per_epoch: int
+
+    def batches(self, epoch: int, step: int) -> Iterator[Fed]:
+        """Those of an epoch, from a step on."""
+        ...
+
+    def state(self, step: int) -> dict[str, Tensor]:
+        """What decides the batches that are still to come, beside the epoch and the step."""
+        ...
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from a state."""
+        ...
+
+
+class TrainingRows(Protocol):
+    """Rows that a network can be trained on, wherever they are."""
+
+    @property
+    def features(self) -> Tensor | Inputs:
+        """All features, or, of rows that are not in memory, those of none."""
+        ...
+
+    def fingerprint(self, spec: NetworkSpec, settings: Settings, seed: int) -> str:
+        """Of everything that decides how a run goes."""
+        ...
+
+    def feed(self, settings: Settings, seed: int, fabric: Any, workers: int) -> Feed:
+        """What gives a run its batches."""
+        ...
+
+
 @dataclass(frozen=True)
 class EncodedRows:
-    """EncodedRows: features (n, d) or inputs on demand, ranks (n,), and weights (n,) or None."""
+    """Rows in memory: features (n, d) or inputs on demand, ranks (n,), and weights (n,) or None."""
 
     features: Tensor | Inputs
     ranks: Tensor
     weight: Tensor | None = None
+
+    def fingerprint(self, spec: NetworkSpec, settings: Settings, seed: int) -> str:
+        """Of everything that decides how a run goes."""
+        described = [spec.describe(), asdict(settings), seed]
+        document = json.dumps(described, default=str, sort_keys=True)
+        digest = hashlib.sha256(document.encode())
+        if isinstance(self.features, Tensor):
+            digest.update(self.features.numpy().tobytes())
+        else:
+            digest.update(self.features.digest())
+        digest.update(self.ranks.numpy().tobytes())
+        if self.weight is not None:
+            digest.update(self.weight.numpy().tobytes())
+        return digest.hexdigest()
 
     def to(self, device: torch.device) -> "EncodedRows":
         """The same rows on a device; inputs on demand go there batch by batch."""
@@ -34,6 +93,10 @@ class EncodedRows:
         if isinstance(features, Tensor):
             features = features.to(device)
         return EncodedRows(features, self.ranks.to(device), weight)
+
+    def feed(self, settings: Settings, seed: int, fabric: Any, workers: int) -> "MemoryFeed":
+        """What gives a run its batches."""
+        return MemoryFeed(self, settings, seed, fabric, workers)
 
     def batches(
         self, order: Sequence[Tensor], seed: tuple[int, ...], workers: int
@@ -148,16 +211,89 @@ def shuffled_batches(
     return [batches[i] for i in torch.randperm(len(batches), generator=generator).tolist()]
 
 
-def fingerprint(spec: NetworkSpec, settings: Settings, rows: EncodedRows, seed: int) -> str:
-    """Of everything that decides how a run goes."""
-    described = [spec.describe(), asdict(settings), seed]
-    document = json.dumps(described, default=str, sort_keys=True)
-    digest = hashlib.sha256(document.encode())
-    if isinstance(rows.features, Tensor):
-        digest.update(rows.features.numpy().tobytes())
-    else:
-        digest.update(rows.features.digest())
-    digest.update(rows.ranks.numpy().tobytes())
-    if rows.weight is not None:
-        digest.update(rows.weight.numpy().tobytes())
-    return digest.hexdigest()
+class MemoryFeed:
+    """Batches of rows in memory, drawn anew in every epoch, or in a fixed order.
+
+    Parameters
+    ----------
+    rows : EncodedRows
+    settings : Settings
+    seed : int
+    fabric : lightning_fabric.Fabric
+    workers : int
+        Threads that prepare batches of texts and images.
+    """
+
+    def __init__(
+        self, rows: EncodedRows, settings: Settings, seed: int, fabric: Any, workers: int = 0
+    ) -> None:
+        self.rows = rows.to(fabric.device)
+        self.settings, self.seed, self.workers = settings, seed, workers
+        self.rank, self.world = fabric.global_rank, fabric.world_size
+        self.order = torch.Generator().manual_seed(seed)
+        self.order_at_start = self.order.get_state()
+        self.fixed_order = None
+        if settings.batches == "published":
+            self.fixed_order = class_balanced_order(self.rows.ranks, seed)
+        has_order = self.fixed_order is not None
+        self.draws = Draws.of(self.rows.weight, len(rows.ranks), once=has_order)
+        n = len(self.draws.rows if self.fixed_order is None else self.fixed_order)
+        # Tables may have a last batch of any size. Networks of texts and images take no empty
+        # share of one, and normalise badly over a few rows.
+        is_table = isinstance(rows.features, Tensor)
+        self.least = 1 if is_table else max(fabric.world_size, settings.batch_size // 4)
+        self.steps_per_epoch = count_batches(n, settings.batch_size, settings.drop_last, self.least)
+
+    def batches(self, epoch: int, step: int) -> Iterator[Fed]:
+        """Those of an epoch, from a step on."""
+        self.order_at_start = self.order.get_state()
+        remaining = self._row_numbers()[step:]
+        for batch, features in self.rows.batches(remaining, (self.seed, epoch), self.workers):
+            weight = None if self.draws.weight is None else self.draws.weight[batch]
+            yield Fed(features, self.rows.ranks[batch], weight)
+
+    def _row_numbers(self) -> list[Tensor]:
+        """Row numbers of each batch: of this process's share, where there are several."""
+        settings = self.settings
+        if self.fixed_order is not None:
+            batches = list(torch.split(self.fixed_order, settings.batch_size))
+        else:
+            batches = shuffled_batches(
+                self.rows,
+                self.draws.rows,
+                settings.batch_size,
+                settings.drop_last,
+                self.order,
+                self.least,
+            )
+        batches = batches[: self.steps_per_epoch]
+        if self.world == 1:
+            return batches
+        # Every process takes its share of the same global batch.
+        return [batch[self.rank :: self.world] for batch in batches]
+
+    def state(self, step: int) -> dict[str, Tensor]:
+        """The generator of the order, as it was before the epoch that goes on."""
+        # Within an epoch the order is drawn again, so the generator is kept as it was before.
+        return {"order": self.order_at_start if step else self.order.get_state()}
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from a state."""
+        self.order.set_state(state["order"])
+
+
+def class_balanced_order(ranks: Tensor, seed: int) -> Tensor:
+    """One fixed order in which the classes take turns: the first of each, the second of each, ..
+
+    Classes come in the order in which they first occur, and a smaller class is filled up with
+    rows of it drawn at random, as the CORN paper's code does.
+    """
+    values = ranks.cpu().numpy()
+    present, first, counts = np.unique(values, return_index=True, return_counts=True)
+    generator = np.random.default_rng(seed)
+    columns = []
+    for value in present[np.argsort(first)]:
+        members = np.flatnonzero(values == value)
+        more = generator.choice(members, counts.max() - len(members))
+        columns.append(np.concatenate([members, more]))
+    return torch.from_numpy(np.stack(columns, 1).reshape(-1)).to(ranks.device)

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -22,7 +21,7 @@ from echelon.functional import LossParts
 from echelon.networks.network import OrdinalNetwork
 from echelon.networks.prediction import predict_curve
 from echelon.networks.randomness import RandomStream
-from echelon.training.batches import Draws, EncodedRows, count_batches, shuffled_batches
+from echelon.training.batches import EncodedRows, Fed, TrainingRows
 from echelon.training.checkpoints import CheckpointFolder
 from echelon.training.recipes import Settings
 
@@ -42,7 +41,7 @@ class Progress:
 
 def train(
     network: OrdinalNetwork,
-    rows: EncodedRows,
+    rows: TrainingRows,
     validation: EncodedRows | None,
     settings: Settings,
     *,
@@ -59,7 +58,9 @@ def train(
     Parameters
     ----------
     network : OrdinalNetwork
-    rows, validation : EncodedRows
+    rows : TrainingRows
+        In memory or from a source.
+    validation : EncodedRows, optional
     settings : Settings
     seed : int
         Decides the batches and the dropout; the caller decides the first weights.
@@ -122,7 +123,7 @@ class _Run:
     def __init__(
         self,
         network: OrdinalNetwork,
-        rows: EncodedRows,
+        rows: TrainingRows,
         validation: EncodedRows | None,
         settings: Settings,
         seed: int,
@@ -130,16 +131,14 @@ class _Run:
         workers: int = 0,
     ) -> None:
         self.network = network
-        self.seed = seed
         self.workers = workers
         self.settings = settings
         self.fabric = fabric
-        self.rows = rows.to(fabric.device)
+        self.feed = rows.feed(settings, seed, fabric, workers)
+        self.steps_per_epoch = self.feed.steps_per_epoch
         self.validation = None if validation is None else validation.to(fabric.device)
         self.progress = Progress()
         self.best: dict[str, Tensor] | None = None
-        self.order = torch.Generator().manual_seed(seed)
-        self.order_at_start = self.order.get_state()
         # dropout differs between processes
         self.random = RandomStream(seed + fabric.global_rank, fabric.device)
         parameters = [p for p in network.parameters() if p.requires_grad]
@@ -152,17 +151,6 @@ class _Run:
         self.module, self.optimiser = fabric.setup(network, optimiser)
         self.parameters = parameters
         self.average = [p.detach().clone() for p in parameters] if settings.average else []
-        self.fixed_order = None
-        if settings.batches == "published":
-            self.fixed_order = _class_balanced_order(self.rows.ranks, seed)
-        has_order = self.fixed_order is not None
-        self.draws = Draws.of(self.rows.weight, len(rows.ranks), once=has_order)
-        n = len(self.draws.rows if self.fixed_order is None else self.fixed_order)
-        # Tables may have a last batch of any size. Networks of texts and images take no empty
-        # share of one, and normalise badly over a few rows.
-        is_table = isinstance(rows.features, Tensor)
-        self.least = 1 if is_table else max(fabric.world_size, settings.batch_size // 4)
-        self.steps_per_epoch = count_batches(n, settings.batch_size, settings.drop_last, self.least)
 
     # ---- one epoch ---------------------------------------------------------------------------
 
@@ -170,50 +158,23 @@ class _Run:
         """Train the rest of the epoch, yielding after every step."""
         progress = self.progress
         self.module.train()
-        self.order_at_start = self.order.get_state()
-        batches = self._batches()
         losses: list[Tensor] = []
-        remaining = batches[progress.step :]
-        seed = (self.seed, progress.epoch)
-        for batch, features in self.rows.batches(remaining, seed, self.workers):
+        for batch in self.feed.batches(progress.epoch, progress.step):
             with self.random.drawn():
-                losses.append(self._step(batch, features))
+                losses.append(self._step(batch))
             progress.step += 1
-            if len(losses) == _CHECK_EVERY or progress.step == len(batches):
+            if len(losses) == _CHECK_EVERY or progress.step == self.steps_per_epoch:
                 self._look_at(losses)
                 losses = []
                 yield
 
-    def _batches(self) -> list[Tensor]:
-        """Row numbers of each batch: of this process's share, where there are several."""
-        settings, fabric = self.settings, self.fabric
-        if self.fixed_order is not None:
-            batches = list(torch.split(self.fixed_order, settings.batch_size))
-        else:
-            batches = shuffled_batches(
-                self.rows,
-                self.draws.rows,
-                settings.batch_size,
-                settings.drop_last,
-                self.order,
-                self.least,
-            )
-        batches = batches[: self.steps_per_epoch]
-        if fabric.world_size == 1:
-            return batches
-        # Every process takes its share of the same global batch.
-        return [batch[fabric.global_rank :: fabric.world_size] for batch in batches]
-
-    def _step(self, batch: Tensor, features: Any) -> Tensor:
-        fabric, rows, rate = self.fabric, self.rows, self._learning_rate()
+    def _step(self, batch: Fed) -> Tensor:
+        fabric, rate = self.fabric, self._learning_rate()
         for group in self.optimiser.param_groups:
             group["lr"] = rate * group["share"]
-        weight = None if self.draws.weight is None else self.draws.weight[batch]
-        logits = self.module(features)
-        if fabric.world_size > 1:
-            loss = self._global_loss(logits, rows.ranks[batch], weight)
-        else:
-            loss = self._loss(logits, rows.ranks[batch], weight)
+        logits = self.module(batch.features)
+        loss_of = self._loss if fabric.world_size == 1 else self._global_loss
+        loss = loss_of(logits, batch.ranks, batch.weight)
         fabric.backward(loss)
         if self.settings.clip_norm is not None:
             torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.clip_norm)
@@ -337,10 +298,8 @@ class _Run:
         for i, state in enumerate(self._optimiser_states()):
             for name, value in state.items():
                 tensors[f"optimiser.{i}.{name}"] = value
-        # Within an epoch the order is drawn again, so the generator is kept as it was before.
-        tensors["random.order"] = (
-            self.order_at_start if self.progress.step else self.order.get_state()
-        )
+        for name, value in self.feed.state(self.progress.step).items():
+            tensors[f"random.{name}"] = value
         tensors["random.torch"] = self.random.state
         if self.random.device_state is not None:
             tensors["random.device"] = self.random.device_state
@@ -366,7 +325,8 @@ class _Run:
         parameters = [p for group in inner.param_groups for p in group["params"]]
         expected: dict[str, Any] = {f"network.{name}": outline for name, outline in network.items()}
         expected |= {f"average.{i}": _outline(mean) for i, mean in enumerate(self.average)}
-        expected["random.order"] = _outline(self.order.get_state())
+        generators = {f"random.{name}": value for name, value in self.feed.state(0).items()}
+        expected |= {name: _outline(value) for name, value in generators.items()}
         expected["random.torch"] = _outline(self.random.state)
         outlines = {name: _outline(value) for name, value in tensors.items()}
         if "random.device" in outlines:  # a run may go on elsewhere
@@ -384,7 +344,7 @@ class _Run:
             if expected.get(name) != outlines.get(name):
                 return f"its {name} is not as it must be"
         try:
-            for name in ("random.order", "random.torch"):
+            for name in (*generators, "random.torch"):
                 torch.Generator().set_state(tensors[name])
         except RuntimeError:
             return "its random numbers have no state"
@@ -404,7 +364,7 @@ class _Run:
                     name: value if name == "step" else value.to(parameter.device)
                     for name, value in state.items()
                 }
-        self.order.set_state(tensors["random.order"])
+        self.feed.restore(_part(tensors, "random."))
         self.random.state = tensors["random.torch"]
         self.random.device_state = tensors.get("random.device")
         self.progress = Progress(**document)
@@ -433,23 +393,6 @@ def _is_progress(document: dict[str, Any]) -> bool:
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
-
-
-def _class_balanced_order(ranks: Tensor, seed: int) -> Tensor:
-    """One fixed order in which the classes take turns: the first of each, the second of each, ..
-
-    Classes come in the order in which they first occur, and a smaller class is filled up with
-    rows of it drawn at random, as the CORN paper's code does.
-    """
-    values = ranks.cpu().numpy()
-    present, first, counts = np.unique(values, return_index=True, return_counts=True)
-    generator = np.random.default_rng(seed)
-    columns = []
-    for value in present[np.argsort(first)]:
-        members = np.flatnonzero(values == value)
-        more = generator.choice(members, counts.max() - len(members))
-        columns.append(np.concatenate([members, more]))
-    return torch.from_numpy(np.stack(columns, 1).reshape(-1)).to(ranks.device)
 
 
 def _parameter_groups(network: OrdinalNetwork, settings: Settings) -> list[dict[str, Any]]:
