@@ -71,6 +71,7 @@ format: $(READY) ## format the code and mend what can be mended
 bench: $(READY) ## time losses, training and prediction, and compare accuracy (hours; needs ECHELON_DATA)
 	$(BIN)/python benchmarks/losses.py
 	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/floor.py
 	$(BIN)/python benchmarks/accuracy.py
 	$(BIN)/python benchmarks/experiments.py

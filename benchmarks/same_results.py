@@ -34,6 +34,8 @@ def model(method: str = "corn", backbone: Any = None, **choices: Any) -> Any:
     """A classifier by parameters of either state: what is no parameter of its own is a setting."""
     import echelon
 
+    if backbone is None and "text" not in choices and choices.get("recipe") != "paper":
+        backbone = "mlp"  # which network stands for "the default" may change on purpose
     known = inspect.signature(echelon.OrdinalClassifier).parameters
     own = {name: value for name, value in choices.items() if name in known}
     moved = {name: value for name, value in choices.items() if name not in known}

@@ -1,6 +1,7 @@
 """The house: tests beside their modules, layers as written, and doors that stay shut."""
 
 import ast
+import functools
 import re
 import sys
 from pathlib import Path
@@ -17,6 +18,12 @@ MODULES = sorted(
     for path in SOURCE.rglob("*.py")
     if path.name not in ("__init__.py", "__main__.py", "_version.py")
 )
+
+
+@functools.cache
+def nodes(path: Path) -> list[ast.AST]:
+    """Everything in the syntax tree of a module."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
 
 
 def layers() -> list[str]:
@@ -54,7 +61,7 @@ def test_no_two_modules_may_import_each_other() -> None:
 def imported(path: Path) -> set[str]:
     """The modules of echelon that a module imports, anywhere in it, without the package's name."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -84,6 +91,34 @@ def test_no_private_module_is_imported_across_packages() -> None:
     assert sorted(doors) == [], "a package shows in its __init__ what others may use"
 
 
+def naming(*words: str) -> set[str]:
+    """The modules that hold one of these words as a literal of its own."""
+    return {
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.rglob("*.py")
+        for node in nodes(path)
+        if isinstance(node, ast.Constant) and node.value in words
+    }
+
+
+def test_a_kind_of_column_is_one_place() -> None:
+    """Whoever adds a kind does not have to look for the others all over the house."""
+    rooms = ("data/kinds/", "networks/", "paper/")
+    elsewhere = {module for module in naming("text", "image") if not module.startswith(rooms)}
+    assert len(elsewhere) <= 8, sorted(elsewhere)
+
+
+def test_processes_and_renamed_files_have_one_place() -> None:
+    assert naming("WORLD_SIZE", "LOCAL_WORLD_SIZE") == {"processes.py"}
+    renaming = {
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.rglob("*.py")
+        for node in nodes(path)
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in ("os.replace", "os.rename")
+    }
+    assert renaming == {"storage/atomic.py"}
+
+
 def test_an_image_has_one_word() -> None:
     """The vocabulary says image; a second word for it would be looked for in vain."""
     texts = [*SOURCE.rglob("*.py"), *SOURCE.rglob("*.js"), *SOURCE.rglob("*.html"),
@@ -97,7 +132,7 @@ def callers(name: str) -> set[str]:
     return {
         path.relative_to(SOURCE).as_posix()
         for path in SOURCE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes(path)
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == name
     }
 
@@ -114,7 +149,7 @@ def test_variables_have_nouns_for_names() -> None:
     named = [
         f"{path.relative_to(SOURCE)}:{node.lineno}"
         for path in sorted(SOURCE.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes(path)
         if (isinstance(node, ast.Name) and node.id in empty)
         or (isinstance(node, ast.arg) and node.arg in empty)
     ]

@@ -14,6 +14,7 @@ from typing import Any
 _EXTRAS = {
     "PIL": "vision",
     "altair": "report",
+    "fastapi": "serve",
     "formulaic": "formula",
     "onnx": "onnx",
     "onnxruntime": "onnx",
@@ -27,6 +28,7 @@ _EXTRAS = {
     "torchmetrics": "metrics",
     "torchvision": "dev",
     "transformers": "text",
+    "uvicorn": "serve",
     "vl_convert": "report",
 }
 # What keeps a package from sending reports of its own, before it is imported: the variable that it

@@ -85,6 +85,18 @@ def one_line(message: Any) -> str:
     return " ".join(str(message).split())
 
 
+def quoted(value: Any) -> str:
+    """A value in a list of several: in quotes where a comma in it could be read as the list's.
+
+    Examples
+    --------
+    >>> print(quoted("no"), quoted("yes, a little"), quoted("'in quotes, already'"))
+    no 'yes, a little' 'in quotes, already'
+    """
+    text = str(value)
+    return repr(text) if "," in text and text[0] not in "'\"" else text
+
+
 def _show_warning(
     message: Warning | str,
     category: type[Warning],

@@ -1,6 +1,7 @@
 """Where the work of a command runs."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,23 @@ def test_several_devices_end_as_their_processes_do(monkeypatch: pytest.MonkeyPat
     with pytest.raises(typer.Exit) as stopped:
         launching.share_devices(2)
     assert stopped.value.exit_code == 20
+
+
+_LATE = """
+import os, signal, sys, time
+def end(*_):
+    print("echelon: wrong", file=sys.stderr)
+    sys.exit(2)
+signal.signal(signal.SIGTERM, end)
+time.sleep(0 if os.environ["RANK"] == "1" else 60)
+end()
+"""
+
+
+def test_a_first_process_that_is_late_is_the_only_one_heard(monkeypatch, capfd) -> None:
+    monkeypatch.setattr(launching, "_GRACE_SECONDS", 1.5)
+    assert launching._run_together([sys.executable, "-c", _LATE], 2) == 2
+    assert capfd.readouterr().err == "echelon: wrong\n"
 
 
 def test_an_interruption_says_that_nothing_is_lost(capsys) -> None:

@@ -48,3 +48,37 @@ def test_what_is_refused_in_prediction(frame: pd.DataFrame, change, message: str
     rows = frame[["same"]] if change is None else frame.assign(**change)
     with pytest.raises(ValueError, match=message):
         schema.read(rows)
+
+
+def test_frames_of_numbers_alone_are_read_as_those_beside_texts() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "a": rng.normal(size=50),
+            "b": rng.integers(0, 9, size=50),
+            "c": rng.normal(size=50) > 0,
+            "d": rng.normal(size=50).astype(np.float32),
+        }
+    )
+    frame.loc[3, "a"] = np.nan
+    schema = TableSchema.of(frame)
+    expected = schema.read(frame.assign(name="x")).numbers
+    for given in (frame, frame[["d", "a", "c", "b"]], frame.assign(more=1.5)):
+        numbers = schema.read(given).numbers
+        np.testing.assert_array_equal(numbers, expected)
+        assert numbers.flags.writeable
+        assert numbers.flags.c_contiguous
+    frame.loc[7, "d"] = np.inf
+    with pytest.raises(ValueError, match="column 'd' contains infinity"):
+        schema.read(frame)
+
+
+def test_names_that_are_no_strings_are_read_by_what_they_say() -> None:
+    frame = pd.DataFrame({0: [1.0, 2.0, 4.0], 1: ["a", "b", "a"]})
+    schema = TableSchema.of(frame)
+    np.testing.assert_array_equal(
+        schema.read(frame[[1, 0]].rename(columns=str)).numbers, schema.read(frame).numbers
+    )
+    twins = pd.DataFrame([[1.0, "a", 3.0]], columns=[0, 1, "0"])
+    with pytest.raises(ValueError, match="several columns named '0'"):
+        schema.read(twins)

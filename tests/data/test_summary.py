@@ -25,7 +25,7 @@ def test_numbers_have_their_range_and_categories_their_shares(frame: pd.DataFram
     assert found["same"]["quantiles"] == [5.0] * 7
     assert found["colour"] == {
         "name": "colour", "kind": "category", "missing": 0.25,
-        "frequent": {"red": 0.5, "blue": 0.25},
+        "frequent": {"red": 0.5, "blue": 0.25}, "bins": {"counts": [1, 2], "missing": 1},
     }  # fmt: skip
 
 
@@ -39,5 +39,23 @@ def test_only_the_most_frequent_categories_are_listed() -> None:
 def test_columns_without_values_and_texts_are_named_and_no_more() -> None:
     frame = pd.DataFrame({"gone": [np.nan, np.nan], "said": ["good", "bad"]})
     found = summary(frame, text="said")
-    assert found["gone"] == {"name": "gone", "kind": "number", "missing": 1.0, "quantiles": []}
+    assert found["gone"] == {
+        "name": "gone", "kind": "number", "missing": 1.0, "quantiles": [],
+        "bins": {"edges": [], "counts": [], "missing": 2},
+    }  # fmt: skip
     assert found["said"] == {"name": "said", "kind": "text"}
+
+
+def test_bins_count_every_row_once_and_hold_the_ends_to_the_last_bit() -> None:
+    generator = np.random.default_rng(0)
+    numbers = generator.normal(size=997)
+    frame = pd.DataFrame({"x": numbers, "few": generator.integers(3, size=997).astype(float)})
+    frame.loc[:9, "x"] = np.nan
+    found = summary(frame)
+    bins, present = found["x"]["bins"], frame["x"].dropna()
+    assert (bins["edges"][0], bins["edges"][-1]) == (present.min(), present.max())
+    assert sum(bins["counts"]) + bins["missing"] == 997
+    for edge, upto in zip(bins["edges"], np.cumsum(bins["counts"]), strict=True):
+        assert (present <= edge).sum() == upto
+    assert found["few"]["bins"]["edges"] == [0.0, 1.0, 2.0]
+    assert found["few"]["bins"]["counts"] == np.bincount(frame["few"].astype(int)).tolist()

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 
 from echelon.experiments import Executor, RunsFailed, comparison_jobs, table_task
-from echelon.experiments.execute import _look_for_cluster
 from echelon.experiments.jobs import LINEAR, Job
 from echelon.runs import read_run, read_runs
 from tests.experiments.same_runs import assert_same, found_in
@@ -117,23 +115,3 @@ def test_no_more_workers_than_jobs(jobs, tmp_path, monkeypatch) -> None:
     with pytest.raises(RunsFailed):
         Executor(workers=24).run(jobs[:4], tmp_path)
     assert started == [4]
-
-
-def test_a_cluster_that_is_not_there_is_said_soon() -> None:
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{nobody.getsockname()[1]}"
-        for asked in (address, f"ray://{address}"):
-            with pytest.raises(
-                ValueError, match=r"there is no Ray cluster at .* or local to start"
-            ):
-                _look_for_cluster(asked)
-
-
-def test_a_server_that_is_no_cluster_is_not_waited_for(monkeypatch) -> None:
-    monkeypatch.setattr("echelon.experiments.execute._ANSWER_SECONDS", 1)
-    with socket.socket() as mute:
-        mute.bind(("127.0.0.1", 0))
-        mute.listen()
-        with pytest.raises(ValueError, match="no answer in 1 seconds"):
-            _look_for_cluster(f"127.0.0.1:{mute.getsockname()[1]}")

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 import echelon
-from echelon import OrdinalClassifier
+from echelon import CumulativeLinkModel, OrdinalBlend, OrdinalBoosting, OrdinalClassifier
 from echelon.data import make_friedman
-from echelon.models.document import typed
+from echelon.models.document import fingerprint, typed
 from tests.forging import network_of, rewrite
 
 QUICK = {"settings": {"max_epochs": 2}, "random_state": 0, "device": "cpu"}
@@ -188,3 +188,20 @@ def test_a_boolean_is_no_whole_number() -> None:
     assert typed(3, int, "rounds") == 3
     with pytest.raises(ValueError, match="its rounds must be of type int; got bool"):
         typed(True, int, "rounds")
+
+
+def test_a_fingerprint_is_that_of_the_model_before_and_after_its_file(tmp_path) -> None:
+    data = make_friedman(120, num_classes=3)
+    models = [
+        OrdinalBoosting(rounds=3, random_state=0),
+        OrdinalBlend([OrdinalBoosting(rounds=3), CumulativeLinkModel()], random_state=0),
+    ]
+    seen = set()
+    for model in models:
+        model.fit(data.features, data.ranks).save(tmp_path / "m")
+        loaded = echelon.load(tmp_path / "m")
+        assert fingerprint(loaded) == fingerprint(model)
+        seen.add(fingerprint(model))
+        loaded.calibrate(data.features, data.ranks)
+        seen.add(fingerprint(loaded))
+    assert len(seen) == 4

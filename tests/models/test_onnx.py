@@ -1,8 +1,10 @@
 """ONNX from raw columns: the same probabilities and labels, whatever the columns hold."""
 
+import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnxruntime
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ import pytest
 import echelon
 from echelon import OrdinalBlend, OrdinalBoosting, OrdinalClassifier
 from echelon.data import make_friedman
+from echelon.models.document import fingerprint
 
 QUICK = {"settings": {"max_epochs": 3}, "random_state": 0, "device": "cpu"}
 
@@ -150,3 +153,28 @@ def test_networks_on_texts_with_words_of_their_own_cannot_be_blended_in_a_graph(
     assert len(blend.members_) == 2
     with pytest.raises(ValueError, match=r"read texts in ways of their own.*export a single"):
         blend.export_onnx(tmp_path / "m.onnx")
+
+
+def test_the_graph_says_what_it_is(frame: pd.DataFrame, tmp_path: Path) -> None:
+    features, classes = frame.drop(columns="target"), ["worst", "bad", "good", "best"]
+    model = OrdinalBoosting(rounds=3, classes=classes, random_state=0)
+    model.fit(features, frame["target"])
+    model.about_ = {"target": "target", "data": "made.csv"}
+    model.save(tmp_path / "m")
+    echelon.load(tmp_path / "m").export_onnx(tmp_path / "m.onnx")
+    graph = onnx.load(tmp_path / "m.onnx")
+    onnx.checker.check_model(graph, full_check=True)
+    told = {entry.key.removeprefix("echelon."): entry.value for entry in graph.metadata_props}
+    assert all(entry.key.startswith("echelon.") for entry in graph.metadata_props)
+    assert json.loads(told["classes"]) == classes
+    columns = {column["name"]: column for column in json.loads(told["columns"])}
+    assert list(columns) == list(features)
+    assert columns["kind"]["categories"] == ["big", "small"]
+    assert columns["a"]["quantiles"][0] == pytest.approx(features["a"].min(), rel=1e-5)
+    assert told["hash"] == fingerprint(model)
+    assert told["version"] == graph.producer_version == echelon.__version__
+    assert (told["onnx"], told["kind"]) == (onnx.__version__, "boosting")
+    assert "'target', fitted on made.csv" in graph.doc_string == told["description"]
+    # a runtime tells it too
+    meta = onnxruntime.InferenceSession(tmp_path / "m.onnx").get_modelmeta()
+    assert meta.custom_metadata_map["echelon.hash"] == told["hash"]

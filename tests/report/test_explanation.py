@@ -1,5 +1,6 @@
 """The section on what matters, from its document."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,15 @@ def test_charts_of_every_kind_of_column(document) -> None:
         assert titled.chart.to_dict()["vconcat"]
     assert "Where it is missing" in kinds["number"].description
     assert "matters most" in importance_chart(document).description
+
+
+def test_an_axis_of_answers_has_no_fractions() -> None:
+    answers = {
+        "column": "q", "kind": "number", "cells": [1.0, 2.0, 5.0, None],
+        "expected_rank": [-0.5, 0.0, 0.5, 0.1], "spread": [0.0, 0.1, 0.1, 0.0],
+        "rows": [5, 9, 4, 2], "exceedance": [[-0.1], [0.0], [0.1], [0.0]],
+    }  # fmt: skip
+    shown = json.dumps(effect_chart(answers, ["high"]).chart.to_dict())
+    assert '"values": [1.0, 2.0, 5.0]' in shown
+    answers["cells"] = [1.0, 2.5, 5.0, None]
+    assert '"values": [1.0' not in json.dumps(effect_chart(answers, ["high"]).chart.to_dict())

@@ -80,7 +80,7 @@ def test_commands_share_each_run_between_two_devices(tmp_path: Path) -> None:
     compare = ("compare", "table.csv", "--target", "rating", "--methods", "corn", "--seeds", "2")
     document = json.loads(run(*compare, "--out", "runs"))
     runs = read_runs(tmp_path / "runs")
-    assert len(document["runs"]) == len(runs) == 5  # corn and the linear baseline twice, a constant
+    assert len(document["runs"]) == len(runs) == 4  # corn twice, the linear model, a constant
     assert {one.environment["processes"] for one in runs} == {2}
     assert json.loads(run(*compare, "--out", "runs")) == document  # kept, and found by both
 

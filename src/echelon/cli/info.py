@@ -16,7 +16,7 @@ def info(model: Model, as_json: AsJson = False) -> None:
 
     Example: echelon info wine.echelon
     """
-    from echelon.models.document import KEY
+    from echelon.models.document import KEY, fingerprint
     from echelon.models.loading import load
     from echelon.storage.bundle import read_bundle
 
@@ -40,6 +40,7 @@ def info(model: Model, as_json: AsJson = False) -> None:
         "scores": fitted.scores_,
         "written": _written(model),
         "bytes": model.stat().st_size,
+        "hash": fingerprint(fitted),
     }
     if as_json:
         print(json.dumps(document))
@@ -70,6 +71,7 @@ def _lines(document: Mapping[str, Any]) -> dict[str, str]:
         "intervals": f"{kept:,} rows kept for them" if kept else "none",
         "echelon": f"written by {document['echelon']} on {document['written']}",
         "size": f"{document['bytes'] / 1e6:.2f} MB",
+        "hash": document["hash"],
     }
 
 

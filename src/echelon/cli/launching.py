@@ -16,7 +16,7 @@ import typer
 from echelon.processes import is_launched, together
 
 _MOST_DEVICES = 64
-_GRACE_SECONDS = 5.0  # that the others have to say what went wrong, and to end
+_GRACE_SECONDS = 10.0  # that the others have to say what went wrong, and to end
 _LOOK_SECONDS = 0.05
 
 
@@ -55,7 +55,7 @@ def _run_together(command: list[str], count: int) -> int:
             code, speaker = _first_failure(started)
         finally:
             _end(started)
-        if speaker:
+        if speaker and started[0].returncode <= 0:  # else it has spoken itself, if late
             last = words[speaker].read_text(errors="replace").strip().rpartition("\n")[2]
             print(last or f"echelon: process {speaker} ended with {code}", file=sys.stderr)
         return code if code >= 0 else 128 - code

@@ -1,7 +1,8 @@
 """The command line, ``echelon``.
 
-Invariant: a command ends with 0 (done), 1 (failed) or 2 (wrong use or wrong input); an error is one
-line on standard error, and a file is written wholly or not at all. With ``--json`` the only thing
+Invariant: a command ends with 0 (done), 1 (failed) or 2 (wrong use or wrong input), and ``drift``
+with 3 where it found something; an error is one line on standard error, and a file is written
+wholly or not at all. With ``--json`` the only thing
 on standard output is one document.
 """
 
@@ -19,6 +20,7 @@ import typer
 from echelon._version import __version__
 from echelon.cli.check import check
 from echelon.cli.compare import compare
+from echelon.cli.drift import drift
 from echelon.cli.evaluate import evaluate
 from echelon.cli.explain import explain
 from echelon.cli.export import export
@@ -29,6 +31,7 @@ from echelon.cli.methods import methods
 from echelon.cli.predict import predict
 from echelon.cli.report import report
 from echelon.cli.reproduce import reproduce
+from echelon.cli.serve import serve
 from echelon.cli.tune import tune
 from echelon.processes import LAUNCHER, is_first_process, leave_with, world_size
 from echelon.terminal import one_line, speak_plainly
@@ -66,8 +69,8 @@ def _program(
 
 
 for _command in (
-    check, fit, predict, evaluate, explain, export, info, methods, compare, tune, grid,
-    report, reproduce,
+    check, fit, predict, evaluate, explain, drift, export, info, methods, compare, tune, grid,
+    report, reproduce, serve,
 ):  # fmt: skip
     app.command()(_command)
 

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 
 from echelon.cli.options import (
     AsJson,
+    Cluster,
     DataOrSentence,
     Decimal,
     Decision,
@@ -25,19 +27,14 @@ from echelon.cli.reading import (
     plain,
     read_decision,
     require_images,
-    split_names,
 )
-from echelon.cli.risks import read_risk
+from echelon.cli.scoring import OUTSIDE, Asked, Scorer
 from echelon.cli.writing import (
     is_standard_output,
-    refuse_inputs,
+    is_table_folder,
+    require_run_folder,
     require_table_file,
-    written_table,
 )
-
-_COVERAGE = 0.9  # of intervals, where a model has them and nothing else was asked
-_OUTSIDE = "outside"
-_SCORE = "\0score"  # a column that no file can have
 
 
 def predict(
@@ -47,7 +44,8 @@ def predict(
         Path,
         typer.Option(
             help="The file to write: CSV, or by its ending .parquet, .xlsx or .jsonl. A dash, -, "
-            "is the standard output."
+            "is the standard output. A folder that is there gets a Parquet file for each file of "
+            "the data."
         ),
     ] = Path("-"),
     keep: Annotated[
@@ -90,6 +88,7 @@ def predict(
             "formula, which are those that begin with = + - or @.",
         ),
     ] = False,
+    cluster: Cluster = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict label and probabilities of every row, a part of the file at a time.
@@ -97,11 +96,15 @@ def predict(
     A model that was fitted with --conformal also gives the interval, lower to upper, for a
     coverage of 0.9 unless told otherwise. The column `outside` names the columns in which a row
     lies outside what the model was trained on. With --on-broken skip, rows that cannot be
-    predicted, such as those whose images cannot be read, are empty in the output.
+    predicted, such as those whose images cannot be read, are empty in the output. With --cluster,
+    the workers of a Ray cluster predict the files of the data side by side, and --out is a folder
+    that gets a Parquet file for each of them.
 
     Example: echelon predict wine.echelon new.csv --out predictions.csv
 
     Example: echelon predict m.echelon new.csv --keep ID --risk "P(y<=Disagree)" --top 50
+
+    Example: echelon predict wine.echelon parts/ --cluster local --out predictions
 
     Example: echelon predict reviews.echelon "The best course I ever took."
     """
@@ -110,104 +113,115 @@ def predict(
         raise ValueError("--json and --out - cannot both have the standard output; leave one out")
     if top is not None and top < 1:
         raise ValueError(f"--top must be at least 1; got {top}")
-    require_table_file(out, model, *data, decision)
-    import pandas as pd
-
+    in_pieces = cluster is not None or is_table_folder(out)
+    if in_pieces:
+        _require_pieces(out, cluster, top)
+    else:
+        require_table_file(out, model, *data, decision)
     from echelon.data.columns import gathered_remarks
     from echelon.models.loading import load
 
     fitted = load(model)
-    image = fitted.image_column
     single = _single_row(fitted, data)
     described = DataDescription(
-        [Path(path) for path in data] if single is None else Path(), image=image,
+        [Path(path) for path in data] if single is None else Path(), image=fitted.image_column,
         image_folder=image_folder, on_broken=on_broken, sep=sep, decimal=decimal,
         encoding=encoding, sheet=sheet,
     )  # fmt: skip
-    is_folder = single is None and described.is_image_folder
     if single is None:
         require_images(fitted, model, described)
-    classes = fitted.classes_.tolist()
-    columns = [f"probability_{label}" for label in classes]
-    risks = [read_risk(text, classes) for text in risk or ()]
-    kept = split_names(keep)
-    chosen = read_decision(decision)
-    if coverage is None and fitted.conformal_ is not None:
-        coverage = _COVERAGE
-    given = ["prediction", *(("lower", "upper") if coverage is not None else ())]
-    results = [*given, *(measure.name for measure in risks), *columns, _OUTSIDE]
-    first = [*([image] if is_folder and image not in kept else []), *kept]
-    _refuse_same(kept, results)
-    rows = skipped = outside = 0
-    types = _column_types(fitted, [*given], [*first, _OUTSIDE])
-    short = [*columns, *(measure.name for measure in risks)]
-    best: Any = None
+    asked = Asked(keep, risk or (), decision, coverage, formula_safe)
+    scorer = Scorer(fitted, asked, described, is_single=single is not None)
+    read_decision(decision)
+    if in_pieces:
+        _predict_pieces(model, described, asked, out, cluster, as_json)
+        return
     chunks = described.chunks() if single is None else iter([single])
     with (
         gathered_remarks() as remarks,
-        written_table(out, [*first, *results], types, short=short, safe=formula_safe) as write,
         _rows_bar(shown=not as_json and single is None) as report,
     ):
-        for frame in chunks:
-            chunk = frame.reset_index(drop=True)  # a Parquet file may bring rows of one name
-            for name in kept:
-                if name not in chunk.columns:
-                    raise ValueError(
-                        f"--keep names the column {name!r}, and {described.name} has: "
-                        f"{plain(list(chunk.columns))}"
-                    )
-            located = chunk if single is not None else described.with_located_images(chunk)
-            if single is None:
-                refuse_inputs(out, described.images(located))
-            readable, unread = (located, 0) if single is not None else described.readable(located)
-            table = pd.DataFrame(columns=results)
-            if len(readable):
-                curve = fitted.curve(readable)
-                if on_broken == "raise":
-                    fitted.refuse_undefined(curve, readable, first_row=rows + 1)
-                probabilities = curve.probabilities.double().cpu().numpy()
-                table = pd.DataFrame(probabilities, columns=columns, index=readable.index)
-                for place, measure in enumerate(risks):
-                    table.insert(place, measure.name, measure.of(probabilities))
-                table.insert(0, "prediction", fitted.label(curve, chosen))
-                table[_OUTSIDE] = _outside(fitted, readable)
-                outside += int((table[_OUTSIDE] != "").sum())
-            if len(readable) and coverage is not None:
-                ends = fitted.interval_ranks(probabilities, coverage)
-                for i, name in enumerate(("lower", "upper")):
-                    table.insert(1 + i, name, fitted.labels_.from_ranks(ends[:, i]))
-                    table[name] = table[name].where(table["prediction"].notna(), None)
-            if unread:  # as objects, labels that are whole numbers stay such beside empty cells
-                table = table.astype(dict.fromkeys(given, object)).reindex(chunk.index)
-            for place, name in enumerate(first):
-                table.insert(place, name, _repeated(chunk[name]))
-            skipped += unread
-            if top is None:
-                write(table)
-            else:
-                best = _highest(best, table, risks[0].name if risks else columns, top)
-            rows += len(chunk)
+        for rows in scorer.written(chunks, out, top=top):
             report(rows)
-        if best is not None:
-            write(best.drop(columns=_SCORE))
     remarks.say()
-    written = rows if top is None else min(top, rows)
+    written = scorer.rows if top is None else min(top, scorer.rows)
+    counts = {"rows": written, "skipped": scorer.skipped, "read": scorer.rows}
+    stream = sys.stderr if is_shown else sys.stdout
+    _say(out, {**counts, "outside": scorer.outside}, as_json, stream, quiet=single is not None)
+
+
+def _say(
+    out: Path, counts: dict[str, int], as_json: bool, stream: Any, *, quiet: bool = False
+) -> None:
+    """Print what was written; where it is `quiet`, only what is odd about it."""
     if as_json:
-        document = {"predictions": str(out), "rows": written, "skipped": skipped, "read": rows}
-        print(json.dumps({**document, "outside": outside}))
+        print(json.dumps({"predictions": str(out), **counts}))
         return
+    rows, written, skipped = counts["read"], counts["rows"], counts["skipped"]
     unread_note = f", {skipped:,} of them empty: their images cannot be read" if skipped else ""
     of_all = f" of {rows:,}" if written < rows else ""
-    said = f"wrote {out}: {written:,}{of_all} rows{unread_note}"
-    stream = sys.stderr if is_shown else sys.stdout
-    if single is None:
-        print(said, file=stream)
-    if outside:
+    files = f" in {counts['files']:,} files" if "files" in counts else ""
+    if not quiet:
+        print(f"wrote {out}: {written:,}{of_all} rows{files}{unread_note}", file=stream)
+    if counts["outside"]:
         print(
-            f"  {outside:,} of {rows:,} rows lie outside what the model was trained on; the column "
-            f"{_OUTSIDE} names where",
+            f"  {counts['outside']:,} of {rows:,} rows lie outside what the model was trained on; "
+            f"the column {OUTSIDE} names where",
             file=stream,
         )
+
+
+def _require_pieces(out: Path, cluster: str | None, top: int | None) -> None:
+    """Raise where files of predictions could not be written to a folder, one for each file."""
+    if top is not None:
+        raise ValueError(
+            f"--top {top} is of all rows together, and a folder gets a file of predictions for "
+            f"each file; give --out FILE without --cluster, or leave out --top"
+        )
+    if is_standard_output(out) or out.suffix:
+        raise ValueError(
+            f"a cluster writes a file of predictions for each file; got --out {out}: name a folder"
+        )
+    require_run_folder(out)
+
+
+def _predict_pieces(
+    model: Path,
+    described: DataDescription,
+    asked: Asked,
+    out: Path,
+    cluster: str | None,
+    as_json: bool,
+) -> None:
+    """A file of predictions for each file of the data, written here or by a cluster."""
+    from echelon.cli.pieces import (
+        PieceWork,
+        finished,
+        pieces_of,
+        require_piece_folder,
+        whole_paths,
+    )
+    from echelon.data.columns import gathered_remarks
+
+    pieces = pieces_of(described)
+    require_piece_folder(out, pieces)
+    out.mkdir(parents=True, exist_ok=True)
+    work = PieceWork(str(model.resolve()), whole_paths(described), asked, str(out.resolve()))
+    counts = {"rows": 0, "skipped": 0, "read": 0, "outside": 0, "files": 0}
+    with (
+        gathered_remarks() as remarks,
+        _rows_bar(shown=not as_json) as report,
+        closing(finished(work, pieces, cluster)) as results,
+    ):
+        for done in results:
+            added = {
+                "rows": done.rows, "skipped": done.skipped, "read": done.rows,
+                "outside": done.outside, "files": 1,
+            }  # fmt: skip
+            counts = {name: count + added[name] for name, count in counts.items()}
+            report(counts["read"])
+    remarks.say()
+    _say(out, counts, as_json, sys.stdout)
 
 
 def _single_row(fitted: Any, data: Sequence[str]) -> Any:
@@ -233,57 +247,6 @@ def _single_row(fitted: Any, data: Sequence[str]) -> Any:
             f"a table with its columns"
         )
     return pd.DataFrame({column: pd.Series([data[0]], dtype=object)})
-
-
-def _outside(fitted: Any, frame: Any) -> Any:
-    """The columns in which rows lie outside what the model was trained on."""
-    from echelon.data.columns import gathered_remarks
-    from echelon.data.outside import outside_columns
-
-    try:
-        with gathered_remarks():  # the prediction has said them
-            table = fitted.schema_.read(frame)
-        return outside_columns(fitted.schema_, fitted.columns_, frame, table)
-    except (LookupError, TypeError, AttributeError) as error:
-        raise ValueError(f"the model is damaged: its columns are not described ({error})") from None
-
-
-def _refuse_same(kept: Sequence[str], results: Sequence[str]) -> None:
-    for name in kept:
-        if name in results:
-            raise ValueError(
-                f"--keep names the column {name!r}, which is also the name of a result; rename it"
-            )
-
-
-def _repeated(column: Any) -> Any:
-    """A column of the data as text, empty where missing."""
-    from echelon.data.cells import is_missing
-
-    return [
-        None if not isinstance(cell, str) and is_missing(cell) else str(cell) for cell in column
-    ]
-
-
-def _highest(best: Any, table: Any, by: str | list[str], top: int) -> Any:
-    """The rows of the largest risk so far; without a risk, of the highest expected class."""
-    import numpy as np
-    import pandas as pd
-
-    if isinstance(by, str):
-        score = table[by]
-    else:
-        score = pd.Series(table[by].to_numpy(dtype=float) @ np.arange(len(by)), index=table.index)
-    table = table.assign(**{_SCORE: score})
-    both = table if best is None or not len(best) else pd.concat([best, table], ignore_index=True)
-    return both.sort_values(_SCORE, ascending=False, kind="stable").head(top)
-
-
-def _column_types(fitted: Any, labels: list[str], texts: list[str]) -> dict[str, str]:
-    """What Parquet calls the types of the columns that hold no probabilities."""
-    kind = {"b": "bool", "i": "int64", "u": "uint64", "f": "float64"}
-    label_type = kind.get(fitted.classes_.dtype.kind, "string")
-    return {**dict.fromkeys(labels, label_type), **dict.fromkeys(texts, "string")}
 
 
 def _rows_bar(shown: bool) -> Any:

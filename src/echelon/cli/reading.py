@@ -6,6 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from echelon.terminal import quoted
+
 CHUNK_ROWS = 100_000
 _IMAGE = "image"  # the column of images where the data are a folder of them
 
@@ -123,10 +125,12 @@ class DataDescription:
         if self.target is not None and self.target not in frame.columns:
             looks = self.looks()  # it may stand in another sheet, or between other separators
             require_column(frame, self.target, self.name + (f" ({looks})" if looks else ""))
-        return self._with_codes(frame) if self.missing_codes else frame
+        return self.with_codes(frame)
 
-    def _with_codes(self, frame: Any) -> Any:
+    def with_codes(self, frame: Any) -> Any:
         """The table with its codes for no answer beside it, and without them in the target."""
+        if not self.missing_codes:
+            return frame
         from echelon.data.missing_codes import MISSING_CODES, codes_by_column, emptied
 
         named = (self.weight, self.group, self.text, self.image_column)
@@ -523,14 +527,16 @@ def split_pairs(text: str | None, option: str) -> dict[str, str] | None:
 
 
 def plain(values: list[Any]) -> str:
-    """Values for a sentence, not too many of them.
+    """Values for a sentence, not too many of them; one with a comma in it stands in quotes.
 
     Examples
     --------
     >>> plain([1, 2, 3])
     '1, 2, 3'
+    >>> print(plain(["no", "yes, a little"]))
+    no, 'yes, a little'
     """
-    shown = ", ".join(map(str, values[:20]))
+    shown = ", ".join(map(quoted, values[:20]))
     return shown if len(values) <= 20 else f"{shown}, ... ({len(values)} in all)"
 
 

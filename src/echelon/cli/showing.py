@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from echelon.terminal import quoted
+
 WIDTH = 80
 
 
@@ -110,7 +112,7 @@ def show_check(check: Any, name: str) -> None:
             )
         )
     if check.classes:
-        counts = ", ".join(f"{label} {rows:,}" for label, rows in check.classes.items())
+        counts = ", ".join(f"{quoted(label)} {rows:,}" for label, rows in check.classes.items())
         show_lines(f"classes: {counts}", indent="")
     count = len(check.findings)
     print(f"{count} finding{'s' * (count > 1)}" if count else "nothing to be looked at")

@@ -25,7 +25,8 @@ from echelon.storage.atomic import (
 )
 
 _STANDARD_OUTPUT = "-"
-_TABLES = (".csv", ".parquet", ".pq", ".xlsx", ".jsonl")
+_PARQUET = (".parquet", ".pq")
+_TABLES = (".csv", *_PARQUET, ".xlsx", ".jsonl")
 _PAGES = (".html", ".htm")
 _GRAPHS = (".onnx",)
 # Endings of other things that echelon reads or writes: a model under such a name misleads.
@@ -33,6 +34,16 @@ _NO_MODELS = (
     *_TABLES, *_PAGES, *_GRAPHS, ".json", ".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif",
     ".tiff",
 )  # fmt: skip
+
+
+def is_table_folder(out: Path) -> bool:
+    """Whether an output is a folder, for a file of predictions of each file that is read."""
+    return not is_standard_output(out) and out.is_dir()
+
+
+def is_parquet(out: Path) -> bool:
+    """Whether an output is a Parquet file, by its ending."""
+    return out.suffix.lower() in _PARQUET
 
 
 def is_standard_output(out: Path) -> bool:
@@ -137,13 +148,13 @@ def written_table(
     columns : sequence of str
         Of every frame; a table without rows has them too.
     like : mapping
-        Types of pyarrow, by name, of the columns that do not hold numbers with a fraction.
+        Types of pyarrow, or their names, of the columns that do not hold numbers with a fraction.
     short, safe
         Columns whose numbers CSV has with six digits, and whether texts are made harmless for
         spreadsheets; see :func:`echelon.cli.spreadsheets.csv_lines`.
     """
     with _opened(out) as stream:
-        if out.suffix.lower() in (".parquet", ".pq"):
+        if is_parquet(out):
             with _parquet(stream, columns, like) as write:
                 yield write
         elif out.suffix.lower() == ".xlsx":
@@ -236,9 +247,12 @@ def _parquet(
 
     pyarrow = require("pyarrow", "Parquet files")
     parquet = require("pyarrow.parquet", "Parquet files")
-    types = [pyarrow.type_for_alias(like.get(name, "float64")) for name in columns]
+    types = [like.get(name, "float64") for name in columns]
+    types = [pyarrow.type_for_alias(kind) if isinstance(kind, str) else kind for kind in types]
     schema = pyarrow.schema(list(zip(columns, types, strict=True)))
-    with parquet.ParquetWriter(stream, schema) as writer:
+    # probabilities seldom repeat, so that looking for those that do is time lost
+    repeating = [name for name in columns if name in like]
+    with parquet.ParquetWriter(stream, schema, use_dictionary=repeating) as writer:
 
         def write(table: Any) -> None:
             writer.write_table(

@@ -405,6 +405,59 @@ def _parquet_chunks(path: Path, rows: int) -> Iterator[pd.DataFrame]:
         raise ValueError(f"{shown(path)} is not a readable Parquet file: {error}") from None
 
 
+def part_chunks(
+    folder: Path, part: Path, rows: int = CHUNK_ROWS, reading: Reading = _FOUND
+) -> Iterator[pd.DataFrame]:
+    """The rows of one of the :func:`parquet_parts` of a folder, as the folder has them."""
+    for chunk in _dataset_chunks(folder, [part], rows):
+        yield _with_decimal(chunk, reading)
+
+
+def arrow_types(path: Paths, reading: Reading = _FOUND) -> dict[str, Any]:
+    """The types of pyarrow that the columns of Parquet and Feather files bring, by name.
+
+    Only those of plain cells (numbers, booleans, texts, dates, decimals) that all of the files
+    agree on; files of text bring none.
+    """
+    agreed: dict[str, Any] | None = None
+    for file in (part for given in expand_paths(path) for part in parquet_parts_of(given)):
+        types = _types_of(file, reading)
+        kept = types.items() if agreed is None else types.items() & agreed.items()
+        agreed = dict(kept)
+    return agreed or {}
+
+
+def parquet_parts_of(path: Path) -> list[Path]:
+    """The Parquet files of a folder; a file, and a folder without any, is itself."""
+    return (parquet_parts(path) if path.is_dir() else []) or [path]
+
+
+def _types_of(path: Path, reading: Reading) -> dict[str, Any]:
+    form = look_at(path, reading).format if path.is_file() else ""
+    if form not in ("Parquet", "Feather"):
+        return {}
+    require("pyarrow", f"{form} files")
+    import pyarrow.ipc
+    import pyarrow.parquet
+
+    try:
+        if form == "Parquet":
+            schema = pyarrow.parquet.read_schema(path)
+        else:
+            with pyarrow.memory_map(str(path)) as source, pyarrow.ipc.open_file(source) as opened:
+                schema = opened.schema
+    except (ValueError, OSError, pyarrow.ArrowException):
+        return {}  # what is wrong with the file is said where its rows are read
+    known = pyarrow.types
+    plain = (
+        known.is_integer, known.is_float32, known.is_float64, known.is_boolean, known.is_string,
+        known.is_large_string, known.is_date, known.is_timestamp, known.is_decimal,
+    )  # fmt: skip
+    return {
+        field.name: field.type for field in schema if any(is_such(field.type) for is_such in plain)
+    }
+
+
 def _dataset_chunks(folder: Path, parts: list[Path], rows: int) -> Iterator[pd.DataFrame]:
     """The files of a folder, with a column for each folder inside it that says NAME=VALUE."""
     require("pyarrow", "Parquet files")
@@ -419,7 +472,8 @@ def _dataset_chunks(folder: Path, parts: list[Path], rows: int) -> Iterator[pd.D
         )
         _refuse_twins(opened.schema.names)
         empty = True
-        for batch in opened.to_batches(batch_size=rows):
+        # without reading far ahead, which is memory that grows with the files
+        for batch in opened.to_batches(batch_size=rows, batch_readahead=2, fragment_readahead=1):
             if batch.num_rows:
                 empty = False
                 yield _frame(batch)

@@ -36,9 +36,16 @@ from echelon.data.kinds.base import CELL_KINDS, TABLE, cell_kind
 from echelon.data.kinds.base import KINDS as ROW_KINDS
 from echelon.data.kinds.categories import CATEGORY, MAX_CATEGORIES, UNKNOWN, codes_of
 from echelon.data.kinds.dates import DATES
-from echelon.data.kinds.numbers import NUMBERS, array_of_numbers
+from echelon.data.kinds.numbers import (
+    NUMBERS,
+    array_of_numbers,
+    has_infinities,
+    refuse_infinities,
+)
 from echelon.data.missing_codes import MISSING_CODES, code_numbers, emptied
 from echelon.data.numerals import decimal_sign
+
+_PLAIN = "biuf"  # the kinds of numpy types that are numbers
 
 __all__ = [
     "KINDS", "MAX_CATEGORIES", "UNKNOWN", "Column", "RawTable", "TableSchema",
@@ -211,49 +218,75 @@ class TableSchema:
                 )
             plain = self.parts == (TABLE,) and not self.categorical and array.dtype.kind in "biuf"
             if plain and all(column.kind == NUMBERS.name for column in self.columns):
-                numbers = self._without_codes(array_of_numbers(array))
-                return RawTable(numbers, np.zeros((len(numbers), 0), dtype=np.int64))
+                plain_numbers = self._without_codes(array_of_numbers(array))
+                return RawTable(plain_numbers, np.zeros((len(plain_numbers), 0), dtype=np.int64))
             table = frame_of(array)
-        names = [column.name for column in self.columns]
-        if self.named:
-            table = table.rename(columns=str)
-            refuse_twins(table)
-            missing = [name for name in names if name not in table.columns]
-            if missing:
-                raise ValueError(
-                    f"the table lacks the column {missing[0]!r}"
-                    + (f" and {len(missing) - 1} others" if len(missing) > 1 else "")
-                    + f"; it must have all of: {', '.join(names)}"
-                )
-        elif table.shape[1] != len(names):
-            raise ValueError(
-                f"X has {table.shape[1]} features, but OrdinalClassifier is expecting "
-                f"{len(names)} features as input"
-            )
-        else:
-            table = table.set_axis(names, axis=1)
-        for column in self.columns:
-            if column.missing_codes:
-                cells = emptied(table[column.name], column.missing_codes)
-                table = table.assign(**{column.name: cells})
+        places = self._places(table)
+
+        def cells_in(column: Column) -> "pd.Series[Any]":
+            return emptied(table.iloc[:, places[column.name]], column.missing_codes)
+
         rows, remarks = len(table), Remarks()
         known = self.measured
         if decimal := table.attrs.get(DECIMAL):  # of this table, whatever the training rows had
             known = [replace(c, writing=decimal) if c.kind == NUMBERS.name else c for c in known]
-        measured = [numbers_of(table[c.name], c, remarks) for c in known]
+        numbers: NDArray[Any] | None = self._plain_numbers(table, places)
+        if numbers is None:
+            measured = [numbers_of(cells_in(c), c, remarks) for c in known]
+            numbers = self.with_calendar(stack(measured, rows, np.float64))
         read = RawTable(
-            self.with_calendar(stack(measured, rows, np.float64)),
-            stack(
-                [codes_of(table[c.name], c.categories) for c in self.categorical], rows, np.int64
-            ),
+            numbers,
+            stack([codes_of(cells_in(c), c.categories) for c in self.categorical], rows, np.int64),
             {
-                kind: cell_kind(kind).read(table[self.of_kind(kind)[0].name])
+                kind: cell_kind(kind).read(cells_in(self.of_kind(kind)[0]))
                 for kind in CELL_KINDS
                 if self.of_kind(kind)
             },
         )
         remarks.say()
         return read
+
+    def _places(self, frame: pd.DataFrame) -> dict[str, int]:
+        """Where each column stands in a frame; by its name, or by its number where it has none."""
+        names = [column.name for column in self.columns]
+        if not self.named:
+            if frame.shape[1] != len(names):
+                raise ValueError(
+                    f"X has {frame.shape[1]} features, but OrdinalClassifier is expecting "
+                    f"{len(names)} features as input"
+                )
+            return {name: place for place, name in enumerate(names)}
+        given = [str(name) for name in frame.columns.tolist()]
+        places = {name: place for place, name in enumerate(given)}
+        if len(places) < len(given):
+            refuse_twins(frame.set_axis(given, axis=1))
+        missing = [name for name in names if name not in places]
+        if missing:
+            raise ValueError(
+                f"the table lacks the column {missing[0]!r}"
+                + (f" and {len(missing) - 1} others" if len(missing) > 1 else "")
+                + f"; it must have all of: {', '.join(names)}"
+            )
+        return places
+
+    def _plain_numbers(
+        self, frame: pd.DataFrame, places: Mapping[str, int]
+    ) -> NDArray[np.float64] | None:
+        """The numbers of a frame that holds nothing but such, read at once; None for any other."""
+        measured = self.measured
+        if not measured or any(c.kind != NUMBERS.name or c.missing_codes for c in measured):
+            return None
+        if any(getattr(dtype, "kind", "") not in _PLAIN for dtype in frame.dtypes.array):
+            return None
+        ordered = [places[column.name] for column in measured]
+        numbers = frame.to_numpy(dtype=np.float64)
+        if ordered != list(range(numbers.shape[1])):
+            numbers = numbers[:, ordered]
+        if has_infinities(numbers):
+            for place, column in enumerate(measured):
+                refuse_infinities(numbers[:, place], f"column {column.name!r}")
+        # a view of the frame may not be written to, which torch warns about
+        return np.require(numbers, requirements=["C", "W"])
 
     def _without_codes(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """Numbers (n, columns), NaN where a column holds a code for no answer."""

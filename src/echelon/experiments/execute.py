@@ -6,19 +6,17 @@ So a command that was interrupted at any moment goes on when it is started again
 """
 
 import os
-import signal
-import socket
-import subprocess
 import sys
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from echelon.cluster import connected
 from echelon.experiments.jobs import Job
 from echelon.extras import require
 from echelon.processes import is_first_process, leaver, world_size
@@ -29,10 +27,6 @@ from echelon.terminal import speak_plainly
 Report = Callable[[str, bool], None]
 
 _POLL_SECONDS = 0.25
-_PATIENCE_SECONDS = 30.0
-_RAY_CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-_DIAL_SECONDS = 5
-_ANSWER_SECONDS = 20
 _IDLE_SECONDS = 10
 
 
@@ -299,98 +293,12 @@ def _loky(workers: int) -> Iterator[_Pool]:
 
 @contextmanager
 def _ray(address: str, workers: int | None, jobs: int) -> Iterator[_Pool]:
-    with _ray_on_loopback() if address == "local" else nullcontext():
-        ray = require("ray", "Ray clusters")
-        with _ray_pool(ray, address, workers, jobs) as pool:
-            yield pool
-
-
-@contextmanager
-def _ray_on_loopback() -> Iterator[None]:
-    """Let Ray on one machine listen on its loopback address, as it does on macOS and Windows.
-
-    Its own parameter for the address is not enough: Ray replaces the loopback address by that of
-    the machine unless this variable was set when it was imported, here and in its processes.
-    """
-    before = os.environ.get(_RAY_CLUSTERS)
-    os.environ[_RAY_CLUSTERS] = "0"
-    try:
-        yield
-    finally:
-        os.environ.pop(_RAY_CLUSTERS)
-        if before is not None:
-            os.environ[_RAY_CLUSTERS] = before
-
-
-@contextmanager
-def _ray_pool(ray: Any, address: str, workers: int | None, jobs: int) -> Iterator[_Pool]:
     from joblib import parallel_config
 
-    require("ray.util.joblib", "Ray clusters").register_ray()
-    options: dict[str, Any] = {"log_to_driver": False}
-    if address == "local":
-        # Nobody but this machine has anything to do with it.
-        options |= {
-            "num_cpus": max(2, min(workers or _cores(), jobs)), "include_dashboard": False,
-            "_node_ip_address": "127.0.0.1",
-        }  # fmt: skip
-    else:
-        _look_for_cluster(address)
-    try:
-        ray.init(address=address, **options)
-    except (ConnectionError, ValueError) as error:
-        raise _no_cluster(address, str(error)) from None
-    resources = ray.cluster_resources()
-    pool = _Pool(min(workers or int(resources.get("CPU", 1)), jobs))
-    try:
+    with connected(address, max(2, min(workers or _cores(), jobs))) as cluster:
+        require("ray.util.joblib", "Ray clusters").register_ray()
         with parallel_config("ray"):
-            yield pool
-    finally:
-        ray.shutdown()
-        if address == "local":
-            _wait_for_end(pool.processes)
-
-
-def _look_for_cluster(address: str) -> None:
-    """Raise where nothing answers at an address; Ray itself would go on asking for minutes.
-
-    A process of its own asks, so that it can be ended and what it logs is not seen.
-    """
-    host, _, port = address.rpartition("://")[2].rpartition(":")
-    if host and port.isascii() and port.isdigit():
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), _DIAL_SECONDS).close()
-        except (OSError, OverflowError, UnicodeError) as error:
-            raise _no_cluster(address, str(error)) from None
-    asked = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False)"
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", asked, address], timeout=_ANSWER_SECONDS,
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise _no_cluster(address, f"no answer in {_ANSWER_SECONDS} seconds") from None
-    if done.returncode:
-        raise _no_cluster(address, done.stderr.strip().rpartition("\n")[2])
-
-
-def _no_cluster(address: str, reason: str) -> ValueError:
-    return ValueError(
-        f"there is no Ray cluster at {address!r} ({reason}); give the address that `ray start "
-        f"--head` shows, such as 10.0.0.5:6379, or local to start one here"
-    )
-
-
-def _wait_for_end(processes: set[int]) -> None:
-    """Ray's workers end by themselves soon after it is shut down; those that do not are ended."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while any(Path(f"/proc/{process}").exists() for process in processes):
-        if time.monotonic() > deadline:
-            for process in processes:
-                with suppress(OSError):
-                    os.kill(process, signal.SIGKILL)
-            return
-        time.sleep(_POLL_SECONDS)
+            yield _Pool(min(workers or cluster.cpus, jobs), cluster.processes)
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from echelon.data.schema import TableSchema
 from echelon.data.summary import summarise_columns
 from echelon.evaluation.arguments import as_weight
 from echelon.models.document import Described, write_model
+from echelon.models.drifting import Drift, DriftCounts, reference_counts
 from echelon.models.graph import Graph
 from echelon.models.predicting import (
     CurvePredictor,
@@ -73,6 +74,9 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
         saved with it; only the decision can be changed after fitting.
     scores_ : dict from str to float, or None
         Scores on rows that the fit did not see: accuracy, MAE and RPS of the validation rows.
+    reference_ : dict from str to list of int, or None
+        What :meth:`drift` compares with: how many training rows had each class, and of how many
+        rows that the fit did not see each was predicted, before any calibration.
     about_ : dict from str to str
         Where the model comes from, as whoever fitted it says: its data and its target.
     n_features_in_, feature_names_in_
@@ -230,6 +234,9 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
         self.labels_, self.skipped_ = labels, {}
         self.columns_ = summarise_columns(rows.schema, rows.table)
         self.num_rows_: int | None = len(rows)
+        self.reference_: dict[str, list[int]] | None = reference_counts(
+            rows.ranks, None if unseen is None else unseen.probabilities, labels.num_classes
+        )
         self.scores_ = None if unseen is None else unseen.scores()
         self.about_: dict[str, str] = {}
         self.cutpoints_ = None if unseen is None else unseen.cutpoints()
@@ -305,6 +312,29 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
     def image_column(self) -> str | None:
         """The column that holds images, of a fitted model."""
         return next((column.name for column in self.schema_.of_kind("image")), None)
+
+    # ---- later rows --------------------------------------------------------------------------
+
+    def drift(self, X: Any, y: Any = None, *, level: float = 0.05) -> Drift:  # noqa: N803
+        """Compare later rows with those that the model was fitted on.
+
+        Parameters
+        ----------
+        X : DataFrame or array, shape (n, columns)
+            Rows, as for ``fit``.
+        y : array-like, shape (n,), optional
+            Their labels, where they are known by now.
+        level : float
+            How often rows of the same distribution raise an alarm, over all comparisons together.
+
+        Returns
+        -------
+        echelon.models.drifting.Drift
+        """
+        check_is_fitted(self, "labels_")
+        counts = DriftCounts(self)
+        counts.add(X, None if y is None else self._ranks(X, y))
+        return counts.compared(level)
 
     # ---- files -------------------------------------------------------------------------------
 

@@ -22,12 +22,13 @@ from echelon.data.labels import Labels
 from echelon.data.numerals import WRITINGS
 from echelon.data.schema import TableSchema
 from echelon.evaluation.conformal import ConformalRows, require_score
-from echelon.storage.bundle import write_bundle
+from echelon.storage.bundle import checksum, write_bundle
 
 FORMAT_VERSION = 3
 KEY = "echelon_model"
 
 _MODEL, _CALIBRATION, _CONFORMAL = "model.", "calibration.", "conformal."  # before names of tensors
+_TOLD = ("format", "echelon", "history", "seconds")  # entries that do not say what a model is
 _PAIRS = "pairs"  # of a mapping whose keys are no strings, which JSON does not have
 _MAX_CLASSES = 65_536
 # What JSON has for the classes of each kind of array, and the array.
@@ -53,6 +54,31 @@ class Described(NamedTuple):
 
 def write_model(model: Any, path: str | Path) -> None:
     """Write a fitted model to a file; see :meth:`echelon.models.base.CurveClassifier.save`."""
+    described = describe(model)
+    write_bundle(path, described.tensors, KEY, described.document)
+
+
+def fingerprint(model: Any) -> str:
+    """A hash of all that a fitted model is, in 64 digits: two models with one predict alike.
+
+    It is that of the model and not of its file, so that a model has the same one before it is saved
+    and after it was loaded, by this version or by another.
+    """
+    described = describe(model)
+    return checksum(described.tensors, _without_telling(described.document))
+
+
+def _without_telling(value: Any) -> Any:
+    """A document without what is told of its file and of its fit, and is not the model."""
+    if isinstance(value, list):
+        return [_without_telling(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: _without_telling(said) for name, said in value.items() if name not in _TOLD}
+
+
+def describe(model: Any) -> Described:
+    """All that a file says of a fitted model: values of JSON by name, and tensors by name."""
     described = model.describe_model()
     tensors = {f"{_MODEL}{name}": value.cpu() for name, value in described.tensors.items()}
     for prefix, group in ((_CONFORMAL, model.conformal_), (_CALIBRATION, model.calibration_)):
@@ -73,6 +99,7 @@ def write_model(model: Any, path: str | Path) -> None:
         },
         "rows": model.num_rows_,
         "scores": model.scores_,
+        "reference": model.reference_,
         "about": model.about_,
         "columns": model.columns_,
         "cutpoints": None if model.cutpoints_ is None else model.cutpoints_.tolist(),
@@ -80,7 +107,7 @@ def write_model(model: Any, path: str | Path) -> None:
         "model": described.document,
     }
     # JSON knows neither paths nor the numbers of numpy, which options may hold.
-    write_bundle(path, tensors, KEY, json.loads(json.dumps(document, default=_plain)))
+    return Described(json.loads(json.dumps(document, default=_plain)), tensors)
 
 
 def describe_parameters(model: Any) -> dict[str, Any]:
@@ -140,6 +167,8 @@ def restore(model: Any, document: Mapping[str, Any], tensors: Mapping[str, Tenso
     model.scores_ = document.get("scores")
     if model.scores_ is not None:
         require_scores(model.scores_)
+    # files of earlier versions have none
+    model.reference_ = _read_reference(document.get("reference"), num_classes)
     about = typed(document.get("about", {}), dict, "origin")
     model.about_ = {str(name): typed(said, str, "origin") for name, said in about.items()}
     model.skipped_, model.history_ = {}, []
@@ -156,6 +185,7 @@ def restore_member(model: Any, labels: Labels, schema: TableSchema, described: D
     model.conformal_ = model.calibration_ = model.calibration_summary_ = model.cutpoints_ = None
     model.skipped_, model.history_ = {}, []
     model.num_rows_, model.scores_, model.about_ = None, None, {}
+    model.reference_ = None
     model.take_schema(schema)
     model.rebuild_model(described)
 
@@ -239,6 +269,17 @@ def _read_summary(summary: Any) -> dict[str, dict[str, float]] | None:
         for scores in typed(summary, dict, "calibration").values():
             require_scores(scores)
     return cast("dict[str, dict[str, float]] | None", summary)
+
+
+def _read_reference(reference: Any, num_classes: int) -> dict[str, list[int]] | None:
+    if reference is None:
+        return None
+    for name, counts in typed(reference, dict, "reference").items():
+        if name not in ("classes", "predicted") or len(typed(counts, list, name)) != num_classes:
+            raise ValueError(f"its reference must count {num_classes} classes; got {name!r}")
+        if any(type(count) is not int or count < 0 for count in counts):
+            raise ValueError("its reference must hold counts")
+    return cast("dict[str, list[int]]", reference)
 
 
 def require_scores(scores: Any) -> None:

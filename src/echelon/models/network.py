@@ -28,7 +28,7 @@ from echelon.models.graph import Graph
 from echelon.models.predicting import Decision, check_decision
 from echelon.networks.assembly import Readers, make_network, read_schema
 from echelon.networks.network import Cells, OrdinalNetwork
-from echelon.networks.prediction import precomputed, predict_curve, worker_count
+from echelon.networks.prediction import precomputed, predict_curve, table_curves, worker_count
 from echelon.networks.randomness import RandomStream
 from echelon.networks.rebuilding import rebuild
 from echelon.networks.spec import NetworkSpec
@@ -40,7 +40,6 @@ if TYPE_CHECKING:  # a model is loaded, predicts and is exported without the tra
     from echelon.training.recipes import Settings
 
 _LEAST_DECAY = 0.003  # around which one is searched where the recipe has none
-_PREDICT_ROWS = 2048  # of a table at once: what the layers give in float64 then stays in the cache
 
 
 class OrdinalClassifier(CurveClassifier):
@@ -348,18 +347,14 @@ class OrdinalClassifier(CurveClassifier):
     @torch.no_grad()
     def curves_of_rows(self, table: RawTable) -> Iterator[RankCurve]:
         """The curves of rows; those of a table in float64."""
-        network = self.network_.eval()
+        network = self.network_
+        if any(module.training for module in network.modules()):
+            network.eval()
         inputs = None if table.is_plain else self.readers_.inputs(table, self._encoder)
         if isinstance(inputs, Inputs):
             yield predict_curve(network, inputs, self._workers(inputs))
-            return
-        # In float32 the rounding of a row depends on how many are multiplied with it, and moves
-        # probabilities by more than 1e-6.
-        network = copy.deepcopy(network).double()
-        like = next(network.head.parameters())
-        for numbers, codes in table.chunks(_PREDICT_ROWS):
-            cells = {TABLE: (numbers.to(like.device), codes.to(like.device))}
-            yield network.curve(network(cells))
+        else:
+            yield from table_curves(network, table)
 
     def _workers(self, features: Tensor | Inputs) -> int:
         """The threads that read cells ahead of the network."""

@@ -8,23 +8,33 @@ outside. A text is its token ids (rows, tokens), -1 behind the end, and an image
 
 A model adds what leads to its log-probabilities (see :mod:`echelon.models.graph`); calibration,
 decision and labels are added here. The graph is checked against the model before it is written.
+
+What the graph is stands in its metadata, under names that begin with "echelon.": a description,
+the classes and the columns as JSON, the decision, versions, and the hash of its model.
 """
 
+import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from torch import Tensor, nn
 
+from echelon._version import __version__
 from echelon.curve import CalibrationMap, RankCurve
 from echelon.data.columns import MEASURED
 from echelon.extras import require
+from echelon.models.document import fingerprint
 from echelon.models.graph import Graph
+from echelon.models.table import MODELS
 from echelon.storage.atomic import require_writable, write_bytes
 
 _TOLERANCE = 1e-5
 _CHECK_ROWS = 64
+_PREFIX = "echelon."  # of names of metadata, among which other programs have theirs
 
 
 class _FromLogProbabilities(nn.Module):
@@ -52,6 +62,8 @@ def export_onnx(model: Any, path: str | Path) -> None:
     )
     require_writable(path)
     whole = _whole_graph(model)
+    whole.producer_version, whole.doc_string = __version__, _description(model)
+    onnx.helper.set_model_props(whole, {**_metadata(model), f"{_PREFIX}onnx": onnx.__version__})
     onnx.checker.check_model(whole)
     content = whole.SerializeToString()
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
@@ -75,6 +87,43 @@ def _whole_graph(model: Any) -> Any:
             "label": (labels, kind, ["rows"]),
         }
     )
+
+
+def _description(model: Any) -> str:
+    target, data = (model.about_.get(name) for name in ("target", "data"))
+    told = (f" of {target!r}" if target else "") + (f", fitted on {data}" if data else "")
+    return (
+        f"Ordinal regression{told}: from raw columns, an input each, to exceedance P(y > k), "
+        f"probabilities P(y = k) and label. {MODELS[model.kind].summary}"
+    )
+
+
+def _metadata(model: Any) -> dict[str, str]:
+    """What the graph is, texts by name; lists are JSON."""
+    decision = model.default_decision() if model.decision is None else model.decision
+    summaries = {summary["name"]: summary for summary in model.columns_}
+    columns = []
+    for column in model.schema_.columns:
+        summary = summaries.get(column.name, {})
+        said = {"name": column.name, "kind": column.kind}
+        said |= {name: summary[name] for name in ("missing", "quantiles") if name in summary}
+        if column.categories:
+            said["categories"] = list(column.categories)
+        if column.missing_codes:
+            said["missing_codes"] = list(column.missing_codes)
+        columns.append(said)
+    told = {
+        "description": _description(model),
+        "kind": model.kind,
+        "classes": json.dumps(model.classes_.tolist()),
+        "columns": json.dumps(columns),
+        "decision": decision if isinstance(decision, str) else "by a matrix of costs",
+        "version": __version__,
+        "torch": torch.__version__,
+    }
+    with suppress(ValueError):  # of what can be exported and not saved, as a network of yours
+        told["hash"] = fingerprint(model)
+    return {f"{_PREFIX}{name}": text for name, text in told.items()}
 
 
 def _compare(session: Any, model: Any) -> None:

@@ -65,14 +65,18 @@ class CurvePredictor:
         """The whole distribution over ranks of each row."""
         return RankCurve.concatenate(list(self._curves(X)))
 
+    def curve_of_rows(self, table: RawTable) -> RankCurve:
+        """What :meth:`curve` gives, for rows that :attr:`schema_` has read."""
+        return RankCurve.concatenate(list(self._curves_of(table)))
+
     def _curves(self, X: Any) -> Iterator[RankCurve]:  # noqa: N803
         check_is_fitted(self, "labels_")
-        calibration = self.calibration_
-        for curve in self._raw_curves(X):
-            yield curve if calibration is None else curve.calibrated(calibration)
+        yield from self._curves_of(self.schema_.read(X))
 
-    def _raw_curves(self, X: Any) -> Iterator[RankCurve]:  # noqa: N803
-        return self.curves_of_rows(self.schema_.read(X))
+    def _curves_of(self, table: RawTable) -> Iterator[RankCurve]:
+        calibration = self.calibration_
+        for curve in self.curves_of_rows(table):
+            yield curve if calibration is None else curve.calibrated(calibration)
 
     def raw_probabilities(self, table: RawTable) -> NDArray[np.float64]:
         """P(y = k) of rows that were read, (n, K), before any calibration."""
@@ -143,7 +147,9 @@ class CurvePredictor:
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """P(y = k) of each row, (n, K), in the order of `classes_`."""
-        return self.curve(X).probabilities.double().cpu().numpy()
+        check_is_fitted(self, "labels_")
+        table = self.schema_.read(X)
+        return _filled(self._curves_of(table), len(table), self.labels_.num_classes)
 
     def predict_exceedance(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """P(y > k) of each row, (n, K-1), never rising along a row."""
@@ -395,6 +401,17 @@ class CurvePredictor:
         if len(ranks) == 0:
             raise ValueError("there are no rows")
         return ranks
+
+
+def _filled(curves: Iterator[RankCurve], rows: int, num_classes: int) -> NDArray[np.float64]:
+    """The probabilities of curves that come one after the other, (rows, K), in one array."""
+    probabilities = np.empty((rows, num_classes))
+    start = 0
+    for curve in curves:  # each while it is still in the cache
+        stop = start + len(curve.log_probabilities)
+        probabilities[start:stop] = curve.probabilities.cpu().numpy()
+        start = stop
+    return probabilities
 
 
 class Unseen(NamedTuple):

@@ -1,5 +1,6 @@
 """The curves of encoded rows, a part of them at a time."""
 
+import math
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -11,12 +12,16 @@ from torch import Tensor, nn
 
 from echelon.curve import RankCurve
 from echelon.data.inputs import Batch, Inputs, prefetched
+from echelon.data.kinds.base import TABLE
+from echelon.data.schema import RawTable
 from echelon.networks.assembly import text_network
 from echelon.networks.network import OrdinalNetwork
+from echelon.networks.steadiness import in_float64, steady_step
 from echelon.networks.text import PretrainedText
 
 _MAX_WORKERS = 4
-_PREDICT_ROWS = 16_384  # of a table at once
+_RAW_ROWS = 2048  # of a table at once: what the layers give then stays in the cache
+_PREDICT_ROWS = 16_384  # of encoded rows of a table at once
 _MEDIA_ROWS = 128  # texts or images at once
 
 
@@ -37,6 +42,43 @@ def in_order(inputs: Inputs, workers: int) -> Iterator[tuple[NDArray[np.int64], 
     order = np.arange(len(inputs)) if lengths is None else np.argsort(lengths, kind="stable")
     parts = [order[i : i + _MEDIA_ROWS] for i in range(0, len(order), _MEDIA_ROWS)]
     yield from zip(parts, prefetched(inputs.take, parts, workers), strict=True)
+
+
+@torch.no_grad()
+def table_curves(network: OrdinalNetwork, table: RawTable) -> Iterator[RankCurve]:
+    """The curves of raw rows of a table in float64, the same however many rows come at once.
+
+    The network reads them in float32 where that is so on this machine, and in float64 otherwise;
+    see :mod:`echelon.networks.steadiness`. Rows that are too large for float32, as unscaled numbers
+    may be, are read in float64, whatever stands beside them.
+
+    Parameters
+    ----------
+    network : OrdinalNetwork
+        In evaluation mode.
+    table : RawTable
+        Of numbers and codes alone.
+    """
+    step = steady_step(network)
+    reader = in_float64(network) if step is None else network
+    device = next(network.head.parameters()).device
+    for numbers, codes in table.chunks(_RAW_ROWS):
+        count = len(numbers)
+        cells = _filled_up(numbers, step or 1).to(device), _filled_up(codes, step or 1).to(device)
+        logits = reader({TABLE: cells})[:count]
+        is_finite = math.isfinite(logits.sum())  # one sum is quicker than a look at each
+        logits = logits.double()
+        if step is not None and not is_finite:
+            rows = (~torch.isfinite(logits).flatten(1).all(1)).nonzero().squeeze(1)
+            too_large = cells[0][rows], cells[1][rows]
+            logits[rows] = in_float64(network)({TABLE: too_large})
+        yield network.curve(logits)
+
+
+def _filled_up(cells: Tensor, step: int) -> Tensor:
+    """Rows (n, ..) with the last one repeated until their number is a multiple of the step."""
+    lacking = -len(cells) % step
+    return torch.cat([cells, cells[-1:].expand(lacking, -1)]) if lacking else cells
 
 
 @torch.no_grad()

@@ -19,6 +19,7 @@ from echelon.report.labels import AxisLabels
 from echelon.report.palette import FLOOR, GREY, colours
 from echelon.report.training import training_chart
 from echelon.runs import Comparison
+from echelon.terminal import quoted
 
 COVERAGES = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99)
 _TEXT_CLASSES = 12  # up to which a confusion matrix shows its figures
@@ -154,7 +155,9 @@ def confusion(comparison: Comparison) -> Titled:
             text=alt.Text("share:Q", format=".0%"), color=ink
         )
     hits = ", ".join(
-        f"{name} {shares[k, k]:.0%}" for k, name in enumerate(groups.names) if totals[k, 0] > 0
+        f"{quoted(name)} {shares[k, k]:.0%}"
+        for k, name in enumerate(groups.names)
+        if totals[k, 0] > 0
     )
     return Titled(
         "Confusion matrix",
@@ -192,7 +195,7 @@ def class_errors(comparison: Comparison) -> Titled:
         )
         .properties(height=200, usermeta={"room": labels.room})
     )
-    words = ", ".join(f"{row['class']} {row['MAE']:.2f}" for _, row in frame.iterrows())
+    words = ", ".join(f"{quoted(row['class'])} {row['MAE']:.2f}" for _, row in frame.iterrows())
     return Titled(
         "Error of each class", f"Mean absolute error by true class: {words}.{groups.note}", chart
     )

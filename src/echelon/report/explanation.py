@@ -16,6 +16,7 @@ _COLUMNS = 20  # in the table and the chart of importance
 _EFFECTS = 6  # columns whose effects are drawn
 _MATTERS = 0.01  # of the largest importance, from which on an effect is drawn
 _WORDS = 5
+_ANSWERS = 12  # whole numbers, up to which an axis names each
 _LONGEST = 40  # characters of a name in a chart
 
 
@@ -63,13 +64,15 @@ class ExplainedSection:
     def _table(self) -> str:
         assert self.document is not None
         rows = "".join(
-            f'<tr><th scope="row">{_text(_name(row["columns"]))}</th><td>{row["mean"]:.4f}</td>'
-            f"<td>{_error(row['standard_error'])}</td>"
+            f'<tr><th scope="row">{_text(_name(row["columns"]))}</th>'
+            f'<td data-label="importance">{row["mean"]:.4f}</td>'
+            f'<td data-label="± error">{_error(row["standard_error"])}</td>'
             f'<td class="words">{_text(row["direction"])}</td></tr>'
             for row in self.document["importance"][:_COLUMNS]
         )
         return (
-            '<table><thead><tr><th scope="col">column</th><th scope="col">importance</th>'
+            '<table class="cards"><thead><tr><th scope="col">column</th>'
+            '<th scope="col">importance</th>'
             '<th scope="col">± error</th><th scope="col" class="words">which way</th></tr></thead>'
             f"<tbody>{rows}</tbody></table>"
         )
@@ -139,7 +142,12 @@ def importance_chart(document: Mapping[str, Any]) -> Titled:
         .mark_bar(height=12, color=COLOURS[0])
         .encode(
             y=y,
-            x=alt.X("importance:Q", title=title, scale=alt.Scale(nice=False)),
+            x=alt.X(
+                "importance:Q",
+                title=title,
+                scale=alt.Scale(nice=False),
+                axis=alt.Axis(tickCount=6),
+            ),
             tooltip=["column", alt.Tooltip("importance", format=".4f")],
         )
     )
@@ -166,8 +174,7 @@ def effect_chart(effect: Mapping[str, Any], above: Sequence[str]) -> Titled:
     name = _short(effect["column"])
     sort = list(dict.fromkeys(points["cell"])) if is_category else alt.Undefined
     scale = alt.Scale(zero=False, nice=False) if kind == "Q" else alt.Undefined
-    axis = alt.Axis(format="%Y-%m", labelOverlap=True) if kind == "T" else alt.Undefined
-    x = alt.X(f"cell:{kind}", title=name, sort=sort, scale=scale, axis=axis)
+    x = alt.X(f"cell:{kind}", title=name, sort=sort, scale=scale, axis=_axis(kind, points, alt))
     tooltip = [alt.Tooltip("effect", format="+.3f"), alt.Tooltip("rows")]
     base = alt.Chart(points)
     band = base.encode(x=x, y=alt.Y("lower:Q", title="expected class"), y2="upper:Q")
@@ -186,7 +193,7 @@ def effect_chart(effect: Mapping[str, Any], above: Sequence[str]) -> Titled:
         y=alt.Y("effect:Q", title="chance", axis=alt.Axis(format=digits)),
         color=alt.Color(
             "or higher:N", sort=None, scale=alt.Scale(scheme=colours),
-            legend=alt.Legend(orient="bottom", columns=4, title="this class or higher"),
+            legend=alt.Legend(orient="bottom", columns=2, title="this class or higher"),
         ),
         tooltip=["or higher", alt.Tooltip("effect", format="+.1%")],
     )  # fmt: skip
@@ -199,6 +206,16 @@ def effect_chart(effect: Mapping[str, Any], above: Sequence[str]) -> Titled:
             marked.properties(height=150),
         ),
     )
+
+
+def _axis(kind: str, points: pd.DataFrame, alt: Any) -> Any:
+    """The axis of a column: months of dates, and no fractions between few whole numbers."""
+    if kind == "T":
+        return alt.Axis(format="%Y-%m", labelOverlap=True)
+    cells = sorted(set(points["cell"])) if kind == "Q" else []
+    if 0 < len(cells) <= _ANSWERS and all(cell == round(cell) for cell in cells):
+        return alt.Axis(values=cells, format="d")
+    return alt.Undefined
 
 
 def _points(effect: Mapping[str, Any], above: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 
 from echelon.evaluation.metrics import METRICS, Metric, constant_scores, shown_metrics
 from echelon.report.charts import Titled
+from echelon.report.drift import drift_contents
 from echelon.report.explanation import ExplainedSection
 from echelon.report.glossary import Glossary
 from echelon.report.palette import colours
 from echelon.report.rows import has_lines, printed_rows
 from echelon.report.statistics import statistics_section
 from echelon.runs import Comparison
-from echelon.terminal import visible
+from echelon.terminal import quoted, visible
 
 _COEFFICIENTS = 20
 _CLASSES = 12  # that are named at the top
@@ -50,6 +51,10 @@ def page_sections(
             Section("explanation", "What matters", f"What matters to {best}", content)
             for content in explained.contents(lambda *names: _figures(made, *names))
         ),
+        *(
+            Section("drift", "Drift", "What changed since the fit", content)
+            for content in drift_contents(comparison.main_run.drift)
+        ),
         Section(
             "errors",
             "Errors",
@@ -65,15 +70,7 @@ def page_sections(
             f"{glossary.link('reliability')}, and the {glossary.link('coverage')} of "
             f"intervals.</p>{_figures(made, 'reliability', 'coverage')}",
         ),
-        Section(
-            "training",
-            "Training",
-            "Training and consistency",
-            f"<p>How each {glossary.link('epoch')} changed the error on "
-            f"{glossary.link('validation')} rows, and whether curves contradict themselves "
-            f"({glossary.link('rank inconsistency')}).</p>"
-            f"{_figures(made, 'training', 'crossings')}",
-        ),
+        _training(made, glossary),
         Section(
             "diagnostics",
             "Diagnostics",
@@ -105,7 +102,7 @@ def facts(comparison: Comparison) -> str:
         "Model" if len(comparison.methods) == 1 else "Methods": name,
         "Data": f"{config.data} ({counts} rows)",
         "Target": config.details.get("target"),
-        "Classes": f"{len(classes)}: {', '.join(few)}",
+        "Classes": f"{len(classes)}: {', '.join(map(quoted, few))}",
         "Version": f"echelon {run.environment.get('echelon', 'unknown')}",
     }  # fmt: skip
     return "".join(
@@ -289,6 +286,19 @@ def _figure(name: str, titled: Titled) -> str:
         f'<figure><h3>{_text(titled.title)}</h3><div class="chart" data-chart="{name}"></div>'
         f"<figcaption>{_text(titled.description)}</figcaption></figure>"
     )
+
+
+def _training(made: dict[str, Titled], glossary: Glossary) -> Section:
+    """How models were trained, where that was written down, and whether curves cross."""
+    crossings = f"whether curves contradict themselves ({glossary.link('rank inconsistency')})"
+    if made["training"].chart is None:
+        words = f"<p>This is {crossings}.</p>{_figures(made, 'crossings')}"
+        return Section("training", "Consistency", "Consistency", words)
+    words = (
+        f"<p>How each {glossary.link('epoch')} changed the error on {glossary.link('validation')} "
+        f"rows, and {crossings}.</p>{_figures(made, 'training', 'crossings')}"
+    )
+    return Section("training", "Training", "Training and consistency", words)
 
 
 def _rows(comparison: Comparison, glossary: Glossary) -> str:

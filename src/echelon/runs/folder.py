@@ -4,9 +4,9 @@ A run is a folder with what was asked (`config.json`), where (`environment.json`
 (`history.json`), what came out (`metrics.json`, `outcome.json`, `predictions.npz`, and of a model
 that has statistics `statistics.json`) and a file `DONE` with the checksums of the others. It is
 made beside its place and then moved there, so that a folder with `DONE` is whole and is never
-rewritten; what explains it may be put beside it later, in `explanation.json`, with the checksum of
-`DONE` in it. Its name ends in a hash of the configuration: whoever asks for the same thing twice
-finds it done.
+rewritten; what explains it, and how far its rows are from those of the fit, may be put beside it
+later, in `explanation.json` and `drift.json`, with the checksum of `DONE` in them. Its name ends in
+a hash of the configuration: whoever asks for the same thing twice finds it done.
 
 A folder of runs that belong together has a file `comparison.json` with what they must share.
 Both `config.json` and that file begin with the number of the format, so that what another echelon
@@ -25,7 +25,7 @@ import platform
 import re
 import stat
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime, timezone
 from pathlib import Path
@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 from echelon._version import __version__
 from echelon.data.kinds.text import plain_text
 from echelon.processes import world_size
+from echelon.runs.drifted import check_drift
 from echelon.runs.explained import check_explanation
 from echelon.runs.rows import check_cells
 from echelon.storage.atomic import move, new_folder, write_new, write_text
@@ -46,7 +47,11 @@ FORMAT = 2  # of run folders; those of format 1 have no number
 _DOCUMENTS = ("config", "environment", "history", "metrics", "outcome")
 _STATISTICS = "statistics"  # a key of the outcome that has a file of its own
 _ARRAYS = "predictions.npz"
-_EXPLANATION = "explanation.json"
+# What may stand beside a finished run, and what its fields must be.
+_BESIDE: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
+    "explanation": check_explanation,
+    "drift": check_drift,
+}
 _TEXT_LENGTH = 600  # characters of a text that are kept to be shown
 _ROLES = ("method", "baseline", "floor")
 _SUBSETS = ("test", "valid")
@@ -174,8 +179,8 @@ class Run:
     """What a run folder holds; `predictions` are arrays by name, `outcome` what else came out.
 
     Of the arrays, `row` has the number of each scored row in the file that it comes from, counted
-    from 0 and without the header, as ``frame.iloc`` takes it. `explanation` is what
-    :func:`add_explanation` wrote beside a finished run.
+    from 0 and without the header, as ``frame.iloc`` takes it. `explanation` and `drift`
+    are what :func:`add_explanation` and :func:`add_drift` wrote beside a finished run.
     """
 
     config: RunConfig
@@ -185,6 +190,7 @@ class Run:
     outcome: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, Any] = field(default_factory=dict)
     explanation: Mapping[str, Any] | None = None
+    drift: Mapping[str, Any] | None = None
 
 
 class OtherFormatError(ValueError):
@@ -222,23 +228,39 @@ def add_explanation(folder: str | Path, document: Mapping[str, Any]) -> None:
         As :meth:`echelon.evaluation.explanation.Explanation.document` gives it, its rows named as
         in the run. It replaces one that is there.
     """
-    folder = Path(folder)
+    _add_beside(Path(folder), "explanation", document)
+
+
+def add_drift(folder: str | Path, document: Mapping[str, Any]) -> None:
+    """Write ``drift.json`` beside a finished run, which itself stays as it is.
+
+    Parameters
+    ----------
+    folder : path
+    document : mapping
+        As :meth:`echelon.models.drifting.Drift.document` gives it. It replaces one that is there.
+    """
+    _add_beside(Path(folder), "drift", document)
+
+
+def _add_beside(folder: Path, name: str, document: Mapping[str, Any]) -> None:
     if not is_done(folder):
         raise ValueError(f"{folder} is not a finished run: it has no file DONE")
     whole = {"format": FORMAT, "run": _checksum(folder / "DONE"), **document}
-    check_explanation(whole)
-    write_text(folder / _EXPLANATION, json.dumps(_plain(whole), allow_nan=False) + "\n")
+    _BESIDE[name](whole)
+    write_text(folder / f"{name}.json", json.dumps(_plain(whole), allow_nan=False) + "\n")
 
 
-def _read_explanation(folder: Path) -> dict[str, Any] | None:
-    """What explains a run, where something does, and it is of this run."""
-    if not os.path.lexists(folder / _EXPLANATION):
+def _read_beside(folder: Path, name: str) -> dict[str, Any] | None:
+    """What stands beside a run under a name, where something does, and it is of this run."""
+    file = f"{name}.json"
+    if not os.path.lexists(folder / file):
         return None
-    what = f"the explanation of {folder}"
-    document = _of_this_format(_parsed(_content(folder / _EXPLANATION)), _EXPLANATION, what)
+    what = f"the {name} of {folder}"
+    document = _of_this_format(_parsed(_content(folder / file)), file, what)
     if document.get("run") != _checksum(folder / "DONE"):
-        raise ValueError(f"{_EXPLANATION} is that of another run: remove it, or explain this one")
-    check_explanation(document)
+        raise ValueError(f"{file} is that of another run: remove it, or make that of this one")
+    _BESIDE[name](document)
     return document
 
 
@@ -282,7 +304,8 @@ def read_run(folder: str | Path) -> Run:
             predictions=_read_arrays(whole(_ARRAYS)),
             outcome=_outcome(documents["outcome"]),
             environment=_object(documents["environment"], "environment.json"),
-            explanation=_read_explanation(folder),
+            explanation=_read_beside(folder, "explanation"),
+            drift=_read_beside(folder, "drift"),
         )
         _check_arrays(run)
     except OtherFormatError:

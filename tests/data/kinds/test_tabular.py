@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from echelon.data.kinds import tabular
 from echelon.data.kinds.tabular import TableEncoder
 from echelon.data.schema import TableSchema
 
@@ -156,3 +157,13 @@ def test_without_scaling_numbers_stay_and_missing_ones_are_the_median() -> None:
     raw = schema.read(frame)
     features = encoder(torch.from_numpy(raw.numbers), torch.from_numpy(raw.codes))
     assert features[:, 0].tolist() == [1.0, 2.0, 40.0, 2.0]
+
+
+@pytest.mark.parametrize("knots", [1, 2, 5, 31, 32])
+def test_segments_are_the_same_one_by_one_and_all_at_once(knots: int, monkeypatch) -> None:
+    rng = np.random.default_rng(knots)
+    edges = torch.from_numpy(np.sort(rng.integers(0, 9, size=(3, knots)).astype(float), axis=1))
+    numbers = torch.from_numpy(rng.integers(-2, 11, size=(3, 400)) / 1.0).requires_grad_()
+    halved = tabular._segments(edges, numbers)
+    monkeypatch.setattr(tabular, "_FEW", 1000)
+    assert torch.equal(halved, tabular._segments(edges, numbers))

@@ -184,6 +184,12 @@ class CellKind(ABC):
         """Rows whose cells cannot be read, and why."""
         return {}
 
+    def received(self, cell: Any) -> Any:
+        """A cell that came in a request, which may name nothing on this machine; or an error."""
+        if cell is None or isinstance(cell, str):
+            return cell
+        raise ValueError(f"a {self.name} must be a string or null; got {type(cell).__name__}")
+
 
 def cell_kind(name: str) -> CellKind:
     """What knows the cells of a kind, by its name."""

@@ -15,6 +15,8 @@ The rules:
   graph takes them as they are.
 """
 
+import base64
+import io
 import math
 import os
 import threading
@@ -214,7 +216,7 @@ def open_image(cell: Any) -> Any:
 
     Parameters
     ----------
-    cell : path, PIL image, or array (h, w) or (h, w, channels)
+    cell : path, bytes of a file, PIL image, or array (h, w) or (h, w, channels)
         Arrays of floats run from 0 to 1, those of whole numbers from 0 to 255.
     """
     require("PIL", "images")
@@ -225,9 +227,10 @@ def open_image(cell: Any) -> Any:
     try:
         if isinstance(cell, Image.Image):
             return _to_rgb(ImageOps.exif_transpose(_loaded(cell, cell)))
-        if not isinstance(cell, (str, os.PathLike)):  # a number would be an open file's
+        if not isinstance(cell, (bytes, str, os.PathLike)):  # a number would be an open file's
             raise BrokenImageError(f"image {_named(cell)} is no path, array or image")
-        with open_regular(cell) as stream, Image.open(stream, formats=FORMATS) as opened:
+        source = io.BytesIO(cell) if isinstance(cell, bytes) else open_regular(cell)
+        with source as stream, Image.open(stream, formats=FORMATS) as opened:
             is_large = opened.width * opened.height > _LARGE_PIXELS
             with _one_large_image if is_large else nullcontext():
                 ImageOps.exif_transpose(_loaded(opened, cell), in_place=True)
@@ -457,6 +460,17 @@ class ImageKind(CellKind):
     def find_broken(self, cells: NDArray[Any]) -> dict[int, str]:
         """Rows whose images cannot be read, and why."""
         return find_broken(cells)
+
+    def received(self, cell: Any) -> Any:
+        """The bytes of an image file, which came as they are or in base64; never a path."""
+        if isinstance(cell, str):
+            try:
+                cell = base64.b64decode(cell, validate=True)
+            except ValueError:
+                cell = None
+        if not isinstance(cell, bytes) or not cell:
+            raise ValueError("an image must be the bytes of its file, in JSON and CSV as base64")
+        return cell
 
     def learn(
         self, cells: NDArray[Any], way: str, source: str, options: Mapping[str, Any]

@@ -116,11 +116,16 @@ def array_of_numbers(array: NDArray[Any]) -> NDArray[Any]:
     return numbers
 
 
+def has_infinities(numbers: NDArray[Any]) -> bool:
+    """Whether a number is infinite."""
+    # one sum is quicker than looking at every number, and is NaN or infinite if any of them is
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(numbers.sum(dtype=np.float64)):
+            return False
+    return bool(np.isinf(numbers).any())
+
+
 def refuse_infinities(numbers: NDArray[Any], where: str) -> None:
     """Raise where a number is infinite."""
-    # one sum is quicker than looking at every number, and is NaN or infinite if any of them is
-    with np.errstate(over="ignore"):
-        if np.isfinite(numbers.sum(dtype=np.float64)):
-            return
-    if np.isinf(numbers).any():
+    if has_infinities(numbers):
         raise ValueError(f"{where} contains infinity; replace it by a number or by a missing value")
