@@ -22,7 +22,7 @@ help: ## list the targets
 
 setup: $(READY) ## create .venv and install echelon with everything for development
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt src/echelon/_version.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	@touch $(READY)

@@ -96,6 +96,7 @@ WITHOUT = {
              "--out", "t.echelon"),
     "vision": ("fit", "table.csv", "--target", "rank", "--image", "kind", "--backbone",
                "timm:resnet18", "--out", "i.echelon"),
+    "serve": ("serve", "m.echelon", "--port", "0"),
     "ray": ("compare", "table.csv", "--target", "rank", "--methods", "corn", "--seeds", "1",
             "--max-epochs", "1", "--cluster", "local", "--out", "c"),
 }  # fmt: skip
@@ -131,5 +132,5 @@ def test_what_needs_an_extra_says_which(extra: str, prepared: Path) -> None:
 
 
 def test_every_extra_that_commands_use_is_tried() -> None:
-    others = {"metrics", "serve", "dev"}  # of Python alone, of a server, and of developers
+    others = {"metrics", "dev"}  # of Python alone, and of developers
     assert set(_EXTRAS.values()) - others == set(WITHOUT)
