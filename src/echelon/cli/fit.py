@@ -22,6 +22,7 @@ from echelon.cli.options import (
     Encoding,
     Frozen,
     Group,
+    GroupPattern,
     ImageColumn,
     ImageFolder,
     KeepIds,
@@ -64,6 +65,7 @@ def fit(
         str | None, typer.Option(help="The column that holds the weights of the rows.")
     ] = None,
     group: Group = None,
+    group_pattern: GroupPattern = None,
     model: Annotated[
         str | None,
         typer.Option(
@@ -197,7 +199,7 @@ def fit(
     described = DataDescription(
         data, target, read_classes(classes), split_names(drop), weight, group, text, image,
         image_folder, on_broken, sep, decimal, encoding, missing_target, keep_ids, sheet,
-        split_names(missing_codes),
+        split_names(missing_codes), group_pattern,
     )  # fmt: skip
     table = described.table()
     refuse_inputs(out, described.images(table))
