@@ -23,7 +23,7 @@ def partition(tmp_path_factory):
 def test_the_settings_are_the_papers_or_the_searched_ones(partition, tmp_path) -> None:
     asked = Experiment(data=partition, methods=["corn", "ce"], seeds=1, max_epochs=1)
     task = asked.task()
-    runs = asked.run(tmp_path / "given", executor=Executor(workers=1), task=task)
+    runs = asked.run(tmp_path / "given", executor=Executor(workers=1), tasks=[task])
     described = asked.describe(task, runs)
     assert described["name"] == "recipe paper, published batches"
     assert described["settings"]["corn"] == "0.001, batches of 128, 300 x 300"
@@ -35,7 +35,7 @@ def test_the_settings_are_the_papers_or_the_searched_ones(partition, tmp_path) -
         }
     )  # fmt: skip
     searched = Experiment(data=partition, methods=["corn"], seeds=1, search=search)
-    runs = searched.run(tmp_path / "searched", executor=Executor(workers=1), task=task)
+    runs = searched.run(tmp_path / "searched", executor=Executor(workers=1), tasks=[task])
     assert searched.describe(task, runs)["settings"] == {"corn": "0.002, batches of 32, 300 x 300"}
     assert len(read_runs(tmp_path / "searched" / "search")) == 2
 
@@ -104,7 +104,7 @@ def test_reviews_of_a_table_are_read_by_the_lstm(tmp_path) -> None:
     )  # fmt: skip
     task = asked.task()
     assert (task.columns_by_kind, task.floor) == ({"text": "Review"}, None)
-    runs = asked.run(tmp_path / "out", executor=Executor(workers=1), task=task)
+    runs = asked.run(tmp_path / "out", executor=Executor(workers=1), tasks=[task])
     assert {run.config.method for run in runs} == {"constant", "bag of words", "corn"}
     assert asked.describe(task, runs)["settings"]["corn"].endswith("lstm")
     table = paper_tables([Result.of({"experiment": asked.describe(task, runs), "runs": []})])

@@ -20,7 +20,7 @@ TIMM_OPTIONS = (
     "depths", "dims", "drop_block_rate", "drop_path_rate", "drop_rate", "embed_dim", "embed_dims",
     "global_pool", "img_size", "init_values", "layers", "mlp_ratio", "mlp_ratios", "num_heads",
     "output_stride", "patch_drop_rate", "patch_size", "pos_drop_rate", "proj_drop_rate", "qkv_bias",
-    "stem_width", "window_size",
+    "stem_width", "window_size", "zero_init_last",
 )  # fmt: skip
 _POOLINGS = ("avg", "max", "avgmax", "catavgmax", "token")
 _LARGEST_OPTION = 65_536

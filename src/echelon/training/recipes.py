@@ -133,9 +133,17 @@ _PAPER_RUNS: Mapping[str, tuple[Mapping[str, tuple[float, int]], bool]] = {
         True,
     ),
 }
-_PAPER_LSTM: Mapping[str, Any] = {
-    "embedding": 128, "hidden": 256, "pooling": "last", "dropout": 0.0, "word_dropout": 0.0,
+# What the published networks are, by the beginning of the backbone's name: torchvision's ResNet,
+# whose last norms do not start at 0, and its VGG, which drops half of its last two layers.
+_PAPER_NETWORKS: Mapping[str, Mapping[str, Any]] = {
+    "lstm": {
+        "embedding": 128, "hidden": 256, "pooling": "last", "dropout": 0.0, "word_dropout": 0.0,
+    },
+    "timm:resnet": {"zero_init_last": False},
+    "timm:vgg": {"drop_rate": 0.5},
 }  # fmt: skip
+# The published image and text code divides by all active pairs for CORN, and by rows for the rest.
+_PAPER_MEDIA_NORMALISER = {"ornn": "rows", "coral": "rows"}
 
 
 # Rows below which those held out are missed, so that the network is refitted; see docs/log.md.
@@ -299,9 +307,12 @@ def _paper_spec(spec: NetworkSpec) -> NetworkSpec:
             else {},
             method_options={"normaliser": normaliser} if normaliser else {},
         )
+    network = next((o for start, o in _PAPER_NETWORKS.items() if name.startswith(start)), None)
+    normaliser = _PAPER_MEDIA_NORMALISER.get(spec.method)
     return replace(
         spec,
-        backbone_options={part: _PAPER_LSTM} if name == "lstm" else {},
+        backbone_options={} if network is None else {part: network},
+        method_options={"normaliser": normaliser} if normaliser else {},
         input_options={part: {"preprocessing": "paper"}} if name.startswith("timm:") else {},
     )
 
@@ -423,6 +434,7 @@ def _paper_media(settings: Settings, spec: NetworkSpec, part: str) -> Settings:
         learning_rate=rate,
         weight_decay=0.0,
         metric="rmse",
+        patience=None,
         clip_norm=None,
         schedule="constant",
         drop_last=drop_last,
