@@ -65,7 +65,7 @@ def test_files_that_are_refused(tmp_path: Path, changed, message: str) -> None:
 
 def test_other_archives_and_damage_are_named(tmp_path: Path, file: Path) -> None:
     np.savez(tmp_path / "other.npz", x=np.zeros(3))
-    with pytest.raises(ValueError, match="other.npz has no train_images; MedMNIST's files hold"):
+    with pytest.raises(ValueError, match=r"other\.npz has no train_images; MedMNIST's files hold"):
         read_medmnist(tmp_path / "other.npz")
     (tmp_path / "cut.npz").write_bytes(file.read_bytes()[:-100])
     with pytest.raises(ValueError, match=r"cut.npz is not a readable .npz file"):
@@ -85,5 +85,7 @@ def test_an_array_that_claims_more_than_it_holds_takes_no_memory(tmp_path: Path,
         for name in old.namelist():
             is_forged = name == "train_images.npy"
             new.writestr(name, header.getvalue() if is_forged else old.read(name))
-    with pytest.raises(ValueError, match="is damaged: train_images.npy says that it has 3,000,000"):
+    with pytest.raises(
+        ValueError, match=r"is damaged: train_images\.npy says that it has 3,000,000"
+    ):
         read_medmnist(tmp_path / "big.npz")

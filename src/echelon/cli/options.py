@@ -274,7 +274,8 @@ Frozen = Annotated[
     bool,
     typer.Option(
         "--frozen",
-        help="Leave a pretrained text encoder as it is, and train only what follows it.",
+        help="Leave a pretrained encoder of texts or images as it is, and train only what follows "
+        "it. Every text or image is then encoded once, for all runs.",
     ),
 ]
 Decision = Annotated[

@@ -567,11 +567,14 @@ def backbone_options(backbone: str | None, frozen: bool) -> dict[str, Any] | Non
     """What the estimator takes for --frozen."""
     if not frozen:
         return None
-    if backbone is None or not backbone.startswith("hf:"):
+    from echelon.networks.table import BACKBONES, FROZEN, backbone_row
+
+    if backbone is None or backbone_row(backbone).frozen_pace is None:
+        listed = " or ".join(row.shown for row in BACKBONES.values() if row.frozen_pace is not None)
         raise ValueError(
-            f"--frozen is for pretrained text encoders, --backbone hf:NAME; got {backbone!r}"
+            f"--frozen is for pretrained encoders, --backbone {listed}; got {backbone!r}"
         )
-    return {"frozen": True}
+    return {FROZEN: True}
 
 
 def read_decision(text: str | None) -> Any:

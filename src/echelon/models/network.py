@@ -47,14 +47,15 @@ class OrdinalClassifier(CurveClassifier):
     method : str
         One of ``echelon.METHODS``.
     backbone : str, mapping from part to str, or nn.Module, optional
-        For tables ``"mlp"``, ``"tabm"`` (an ensemble: slower and better) or ``"linear"``, or a
-        module of your own from features (n, d) to (n, out); for texts ``"lstm"`` or
-        ``"hf:NAME-OR-FOLDER"``, a pretrained encoder; for images ``"resnet"``, for small ones, or
-        ``"timm:NAME"``. Rows of several parts have one each, whose features stand side by side:
-        ``{"table": "mlp", "text": "lstm", "image": "resnet"}``, which are also the defaults of
-        recipe "default". A table alone of up to 5,000 rows has ``"tabm"`` as its default, unless
-        options of backbones are given or the method compares the rows of a batch; recipe "paper"
-        has the paper's MLP.
+        For tables ``"mlp"``, ``"tabm"`` (an ensemble: slower and better) or ``"linear"``; for
+        texts ``"lstm"`` or ``"hf:NAME-OR-FOLDER"``, a pretrained encoder; for images ``"resnet"``,
+        for small ones, or ``"timm:NAME"``. A module of your own, for rows of one kind, takes
+        features (n, d) of a table, scaled pixels (n, 3, h, w), or ids of words (n, longest), -1
+        behind the end of a text, and gives (n, out). Rows of several parts have one each, whose
+        features stand side by side: ``{"table": "mlp", "text": "lstm", "image": "resnet"}``, which
+        are also the defaults of recipe "default". A table alone of up to 5,000 rows has ``"tabm"``
+        as its default, unless options of backbones are given or the method compares the rows of a
+        batch; recipe "paper" has the paper's MLP.
     text, image : str, optional
         The column that holds texts, and the one that holds images: paths, arrays or PIL images.
         Where X is nothing but texts or images, the backbone's name says enough.
@@ -81,7 +82,9 @@ class OrdinalClassifier(CurveClassifier):
     method_options : mapping, optional
         Those of the method; ``echelon.METHODS[method].options`` has their defaults.
     backbone_options : mapping, optional
-        Those of the backbone; those of several by part, as ``{"text": {"hidden": 64}}``.
+        Those of the backbone; those of several by part, as ``{"text": {"hidden": 64}}``. With
+        ``{"frozen": True}`` a pretrained encoder of texts or images, or a module of your own that
+        reads such, is left as it is, and every row is encoded once.
     inputs : mapping from kind to mapping, optional
         How texts and images are read, as ``{"text": {"max_tokens": 64}}``. Of texts: `max_tokens`
         (256), the most that is read of one, and for ``"lstm"`` `max_words` (20,000), the most
@@ -199,8 +202,8 @@ class OrdinalClassifier(CurveClassifier):
             settings.decision if self.decision is None else self.decision, labels.num_classes
         )
         network, readers = self._build(rows, spec, labels, seed)
-        encoded = _encoded(readers, network, rows)
-        held = None if validation is None else _encoded(readers, network, validation)
+        encoded = self._encoded(readers, network, rows)
+        held = None if validation is None else self._encoded(readers, network, validation)
         if self.verbose:
             parts = [rows] if validation is None else [rows, validation]
             print(_memory_line(parts, encoded, network), file=sys.stderr)
@@ -216,7 +219,7 @@ class OrdinalClassifier(CurveClassifier):
             return
         network, readers = self._build(rows, self.spec_, labels, seed)
         fixed = replace(settings, max_epochs=self.best_epoch_)
-        encoded = _encoded(readers, network, rows)
+        encoded = self._encoded(readers, network, rows)
         self._train(network, encoded, None, self.spec_, fixed, seed, "refit")
         self.network_, self.readers_ = network, readers
 
@@ -262,6 +265,17 @@ class OrdinalClassifier(CurveClassifier):
         chosen = make_method(spec.method, labels.num_classes, **spec.method_options)
         with RandomStream(seed).drawn():
             return make_network(encoder, readers, spec, chosen, self.backbone), readers
+
+    def _encoded(self, readers: Readers, network: OrdinalNetwork, rows: Rows) -> "EncodedRows":
+        """What the loop trains on."""
+        from echelon.training.batches import EncodedRows
+
+        features = readers.inputs(rows.table, cast(TableEncoder, network.encoder))
+        return EncodedRows(
+            precomputed(network, features, self._workers(features)),
+            torch.from_numpy(rows.ranks),
+            None if rows.weight is None else torch.from_numpy(rows.weight),
+        )
 
     def _train(
         self,
@@ -312,6 +326,7 @@ class OrdinalClassifier(CurveClassifier):
         network = self.network_.eval()
         inputs = None if table.is_plain else self.readers_.inputs(table, self._encoder)
         if isinstance(inputs, Inputs):
+            inputs = precomputed(network, inputs, self._workers(inputs))
             yield predict_curve(network, inputs, self._workers(inputs))
             return
         # In float32 the rounding of a row depends on how many are multiplied with it, and moves
@@ -426,18 +441,6 @@ class _LogProbabilities(nn.Module):
 
     def forward(self, cells: Cells) -> Tensor:
         return self.network.curve(self.network(cells)).log_probabilities
-
-
-def _encoded(readers: Readers, network: OrdinalNetwork, rows: Rows) -> "EncodedRows":
-    """What the loop trains on."""
-    from echelon.training.batches import EncodedRows
-
-    features = readers.inputs(rows.table, cast(TableEncoder, network.encoder))
-    return EncodedRows(
-        precomputed(network, features),
-        torch.from_numpy(rows.ranks),
-        None if rows.weight is None else torch.from_numpy(rows.weight),
-    )
 
 
 def _memory_line(parts: Sequence[Rows], rows: "EncodedRows", network: nn.Module) -> str:

@@ -216,9 +216,10 @@ def make_spec(
     recipe : {"default", "paper"}
     method : str
     backbone : str, mapping from part to str, or nn.Module, optional
-        Without one, the recipe's own for tables (of the default recipe ``"tabm"`` up to 5,000 rows
-        and ``"mlp"`` above, with options of backbones, and for methods that compare the rows of a
-        batch), and the default of every other part.
+        A module reads rows of one part, whatever that is. Without one, the recipe's own for tables
+        (of the default recipe ``"tabm"`` up to 5,000 rows and ``"mlp"`` above, with options of
+        backbones, and for methods that compare the rows of a batch), and the default of every
+        other part.
     parts : tuple of str
         Some of "table", "text" and "image".
     overrides : mapping
@@ -237,9 +238,12 @@ def make_spec(
     require_recipe(recipe)
     asked: Names | None
     if isinstance(backbone, nn.Module):
-        if parts != ("table",):
-            raise ValueError("a backbone of your own takes numbers and categories only")
-        asked, backbones = None, {"table": OWN}
+        if len(parts) != 1:
+            raise ValueError(
+                f"a backbone of your own reads one kind of input, and these rows have "
+                f"{' and '.join(parts)}: leave out the other columns, or name the backbones"
+            )
+        asked, backbones = None, {parts[0]: OWN}
     else:
         asked = backbone
         if asked is None and parts == ("table",):
@@ -355,7 +359,7 @@ def make_settings(
     if "batch_size" in given:  # which the recipes count with
         _require_whole("batch_size", given["batch_size"])
     part, name = _leading(spec)
-    pace = pace_of(name, spec.options_of(part))
+    pace = pace_of(name, part, spec.options_of(part))
     settings = _default(pace, num_rows, given.get("batch_size"))
     if recipe == "paper":
         settings = _paper(spec.method) if part == "table" else _paper_media(settings, spec, part)
