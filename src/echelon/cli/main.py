@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import typer
 
+from echelon.cli.align import align
 from echelon.cli.check import check
 from echelon.cli.compare import compare
 from echelon.cli.evaluate import evaluate
@@ -42,7 +43,7 @@ app = typer.Typer(
 )
 for _command in (
     check, fit, predict, evaluate, explain, export, info, methods, compare, grid, report,
-    reproduce,
+    reproduce, align,
 ):  # fmt: skip
     app.command()(_command)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from echelon.curve import DECISIONS, RankCurve
@@ -237,6 +238,29 @@ class OrdinalClassifier(CurveClassifier):
     def network_spec(self, X: Any) -> NetworkSpec:  # noqa: N803
         """The architecture of the network that a fit would train on such rows."""
         return self._choose(self.read_schema(X), len(X))[0]
+
+    def frozen_features(self, X: Any, *others: Any) -> list[NDArray[np.float32]]:  # noqa: N803
+        """What the frozen encoders give for rows of each table, (n, d), without any fit.
+
+        How cells are read is decided on the first of the tables.
+        """
+        schema = self.read_schema(X)
+        spec, _ = self._choose(schema, len(X))
+        ranks = np.zeros(len(X), dtype=np.int64)
+        rows = Rows(schema, schema.read(X), ranks)
+        network, readers = self._build(rows, spec, Labels(np.arange(2)), 0)
+        features = []
+        for frame in (X, *others):
+            inputs = readers.inputs(schema.read(frame), cast(TableEncoder, network.encoder))
+            inputs = precomputed(network, inputs, self._workers(inputs))
+            parts = [*inputs.parts.values()] if isinstance(inputs, Inputs) else [inputs]
+            if not all(isinstance(part, Tensor) for part in parts):
+                raise ValueError(
+                    "features are computed once only where encoders are frozen; give "
+                    "backbone_options={'frozen': True}"
+                )
+            features.append(torch.cat(cast(list[Tensor], parts), 1).numpy())
+        return features
 
     def _choose(self, schema: TableSchema, num_rows: int) -> "tuple[NetworkSpec, Settings]":
         """The network, and the settings of its training, for so many rows."""

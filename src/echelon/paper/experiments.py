@@ -17,6 +17,7 @@ from echelon.experiments.jobs import (
 from echelon.experiments.searching import Choice, Search, final_jobs, search_grid, with_validation
 from echelon.experiments.tasks import Task
 from echelon.models.network import OrdinalClassifier
+from echelon.networks.table import FROZEN
 from echelon.paper.sets import SETS, Request, SetRow
 from echelon.runs import Run
 
@@ -202,7 +203,12 @@ class Experiment:
         jobs = [
             job
             for task in tasks
-            for job in baseline_jobs(task, command="reproduce", parameters={}, threads=self.threads)
+            for job in baseline_jobs(
+                task,
+                command="reproduce",
+                parameters=self.parameters if (self.backbone_options or {}).get(FROZEN) else {},
+                threads=self.threads,
+            )
         ]
         if choices is not None:
             return jobs + final_jobs(
@@ -272,7 +278,7 @@ class Experiment:
             name += f", {self.batches} batches"
         if self.backbone is not None:
             name += f", {_last_name(self.backbone)}"
-        if (self.backbone_options or {}).get("frozen"):
+        if (self.backbone_options or {}).get(FROZEN):
             name += ", frozen"
         if kind == "table" and self.data is None:
             name += ", generated data"
