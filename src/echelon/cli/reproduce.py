@@ -144,8 +144,9 @@ def reproduce(
     share_devices(devices)
     from echelon.experiments import Executor, Search
     from echelon.paper.experiments import Experiment
+    from echelon.paper.results import RESULT_FORMAT, Result
     from echelon.paper.sets import SETS
-    from echelon.paper.tables import RESULT_FORMAT, Result, paper_tables, write_tables
+    from echelon.paper.tables import paper_tables, write_tables
     from echelon.runs import Comparison
     from echelon.training.progress import run_bar
 

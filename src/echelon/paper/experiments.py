@@ -106,7 +106,10 @@ class Experiment:
             # a file that names no network of its own searches the experiment's
             mine, theirs = self.parameters, self.search.parameters
             settings = {**(mine["settings"] or {}), **(theirs.get("settings") or {})}
-            given = {"settings": settings, "backbone_options": mine["backbone_options"]}
+            given = {
+                "settings": settings,
+                **{k: mine.get(k) for k in ("backbone_options", "inputs")},
+            }
             search = replace(
                 self.search,
                 backbone=self.search.backbone or mine["backbone"],
@@ -303,6 +306,7 @@ class Experiment:
             "settings": settings,
             "seconds": sum(run.outcome.get("seconds", 0.0) for run in runs),
             "longest_run": _longest(runs),
+            "accuracy_by_mode": _by_mode(runs) if kind == "image" else {},
         }
 
 
@@ -314,6 +318,19 @@ def _longest(runs: Sequence[Run]) -> dict[str, float]:
             seconds = round(run.outcome.get("seconds", 0.0), 1)
             longest[run.config.method] = max(seconds, longest.get(run.config.method, 0.0))
     return longest
+
+
+def _by_mode(runs: Sequence[Run]) -> dict[str, list[float]]:
+    """How often the likeliest class of each method is right, in the order of its runs.
+
+    Others report that of their networks, whatever decision a recipe has.
+    """
+    shares: dict[str, list[float]] = {}
+    for run in runs:
+        likeliest = run.predictions["probabilities"].argmax(1)
+        share = float((likeliest == run.predictions["truth"]).mean())
+        shares.setdefault(run.config.method, []).append(round(share, 6))
+    return shares
 
 
 def _last_name(backbone: str) -> str:
