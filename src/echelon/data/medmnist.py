@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from echelon.storage.regular import open_regular
 
 SUBSETS = ("train", "val", "test")
-IMAGE_COLUMN, LABEL_COLUMN = "image", "class"
-
+_LABEL = "class"
 _SAID = "MedMNIST's files hold train_images, train_labels and the same for val and test"
 
 
@@ -68,13 +67,15 @@ def medmnist_table(path: str | Path, subset: str | None = None) -> pd.DataFrame:
             f"--sheet names a subset of {path}, which must be one of {', '.join(SUBSETS)}; got "
             f"{subset!r}"
         )
+    from echelon.data.kinds.image import IMAGE
+
     read = read_medmnist(path)
     chosen = [read[name] for name in SUBSETS if subset in (None, name)]
     images = [image for each in chosen for image in each.images]
     cells = np.empty(len(images), dtype=object)
     cells[:] = images
     labels = np.concatenate([each.labels for each in chosen])
-    table: pd.DataFrame = pd.DataFrame({IMAGE_COLUMN: cells, LABEL_COLUMN: labels})
+    table: pd.DataFrame = pd.DataFrame({IMAGE.name: cells, _LABEL: labels})
     return table
 
 
