@@ -22,6 +22,7 @@ def read_size(text: str) -> tuple[int, int]:
 
 
 _LARGEST = 4096
+_MOST_WORKERS = 1024
 _SHOWN = 3
 
 
@@ -68,8 +69,10 @@ def align(
 
     Example: echelon align photographs --predictor landmarks68.dat --out aligned
     """
-    if workers is not None and workers < 1:
-        raise ValueError(f"--workers must be at least 1; got {workers}")
+    if workers is not None and not 1 <= workers <= _MOST_WORKERS:
+        raise ValueError(
+            f"--workers must be at least 1 and at most {_MOST_WORKERS:,}; got {workers}"
+        )
     sides = read_size(size)
     if centre not in ("eyes", "nose"):
         raise ValueError(f"--centre must be eyes or nose; got {centre!r}")
