@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from echelon.experiments import Executor
-from echelon.paper.experiments import METHODS, Experiment
+from echelon.paper.experiments import Experiment
+from echelon.paper.sets import ALL_METHODS
 from page import environment_line, write_results, write_section
 
 PREAMBLE = """\
@@ -63,7 +64,7 @@ def run_once(
     asked = experiment(options, recipe, int(threads))
     task = asked.task()
     start = time.perf_counter()
-    asked.run(folder, executor=Executor(workers=int(workers)), task=task)
+    asked.run(folder, executor=Executor(workers=int(workers)), tasks=[task])
     print(time.perf_counter() - start)
 
 
@@ -79,7 +80,7 @@ def measure(options: argparse.Namespace, recipe: str) -> dict[str, Any]:
         in_turn = seconds(options, options.seeds, recipe, 1, best, f"{place}/in-turn")
         together = seconds(options, options.seeds, recipe, cores, 1, f"{place}/together")
     return {
-        "recipe": recipe, "runs": options.seeds * len(METHODS) + 3, "threads": best,
+        "recipe": recipe, "runs": options.seeds * len(ALL_METHODS) + 3, "threads": best,
         "in_turn": in_turn, "together": together, "ratio": in_turn / together,
     }  # fmt: skip
 

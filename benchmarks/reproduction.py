@@ -3,7 +3,8 @@
 import argparse
 from pathlib import Path
 
-from echelon.paper.tables import Result, paper_tables
+from echelon.paper.results import Result
+from echelon.paper.tables import paper_tables
 from page import write_section
 
 RESULTS = Path(__file__).parent.parent / "experiments" / "results"

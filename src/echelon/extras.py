@@ -14,6 +14,7 @@ from typing import Any
 _EXTRAS = {
     "PIL": "vision",
     "altair": "report",
+    "dlib": "faces",
     "fastapi": "serve",
     "formulaic": "formula",
     "onnx": "onnx",

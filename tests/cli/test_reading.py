@@ -1,6 +1,7 @@
 """The commands on tables with texts and images."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 
 import echelon
 from echelon.cli.main import app
+from echelon.cli.reading import DataDescription
 from echelon.experiments import Search
 from echelon.paper.experiments import Experiment
 from echelon.runs import read_run, read_runs
@@ -201,3 +203,33 @@ def test_a_search_for_the_settings_of_reviews_reads_them_as_texts(folder: Path) 
     (job,) = asked.search.jobs(asked.task())
     assert job.config.parameters["text"] == "review"
     assert job.config.parameters["backbone"] == "lstm"
+
+
+def test_a_file_of_medmnist_is_fitted_evaluated_and_predicted(folder: Path) -> None:
+    arrays = {}
+    for subset, rows in {"train": 40, "val": 10, "test": 12}.items():
+        ranks = np.arange(rows) % 3
+        images = np.repeat(80 * ranks, 64).reshape(rows, 8, 8) + np.arange(8)
+        arrays |= {f"{subset}_images": images.astype(np.uint8)}
+        arrays |= {f"{subset}_labels": ranks.astype(np.uint8).reshape(-1, 1)}
+    np.savez("grades.npz", **arrays)
+    asked = ("grades.npz", "--target", "class")
+    fitted = run("fit", *asked, "--sheet", "train", "--method", "corn", "--out", "m", *QUICK)
+    assert (fitted["rows"], fitted["classes"]) == (40, [0, 1, 2])
+    assert run("evaluate", "m", *asked, "--sheet", "test", "--json")["rows"] == 12
+    assert run("predict", "m", "grades.npz", "--out", "p.csv", "--json")["rows"] == 62
+    refused = CliRunner().invoke(
+        app, ["fit", *asked, "--group-pattern", "a", "--out", "n", "--max-epochs", "1"]
+    )
+    assert "out of the names of images, and there is no column of paths" in str(refused.exception)
+
+
+def test_a_pattern_takes_groups_out_of_the_names_of_images(folder: Path) -> None:
+    described = DataDescription(Path("table.csv"), "stars", image="photo", group_pattern=r"^(\d)")
+    rows = described.labelled(described.table())
+    assert rows.groups.tolist() == [str(i)[0] for i in range(50)]
+    *_, rest = rows.held_out([0.3], 0, described.columns_by_kind)
+    assert not set(rows.groups[rest]) & set(rows.groups[~rest])  # no group on both sides
+    both = replace(described, group="kind")
+    with pytest.raises(ValueError, match="a row has one group: give --group kind or"):
+        both.labelled(both.table())

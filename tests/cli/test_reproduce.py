@@ -17,7 +17,7 @@ from echelon.cli.main import app
         (("aes", "--images", "table.csv"), "there is no folder of images table.csv"),
         (("fireman", "--search", "missing.toml"), "there is no file missing.toml"),
         (("fireman", "--batches", "x"), "batches must be one of published, shuffled"),
-        (("coursera", "--frozen"), "--frozen is for pretrained text encoders"),
+        (("coursera", "--frozen"), "--frozen is for pretrained encoders"),
     ],
 )
 def test_wrong_requests_leave_no_folder(folder: Path, arguments, message: str) -> None:

@@ -1,5 +1,6 @@
 """One run as a function of its configuration, and the baselines beside it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -78,3 +79,26 @@ def test_missing_texts_do_not_spoil_the_bag_of_words(tmp_path: Path) -> None:
     bag = next(one for one in baseline_jobs(made, command="compare", parameters={})
                if one.config.method == "bag of words")  # fmt: skip
     assert bag.run().metrics["mae"] < 0.2
+
+
+def test_a_linear_model_on_encodings_stands_beside_frozen_encoders(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("ECHELON_CACHE", str(tmp_path))
+    generator = np.random.default_rng(0)
+    ranks = generator.integers(3, size=120)
+    shades = 70 * ranks[:, None, None] + generator.integers(0, 60, size=(120, 12, 12))
+    frame = pd.DataFrame({"photo": list(shades.astype(np.uint8))})
+    task = table_task("photos", frame, ranks, columns_by_kind={"image": "photo"})
+    task = replace(task, validation=(task.test_features[:10], task.test_ranks[:10]))
+    frozen = {
+        "backbone": "timm:resnet10t", "backbone_options": {"frozen": True}, "device": "cpu",
+        "inputs": {"image": {"size": 32}}, "settings": {"max_epochs": 1},
+    }  # fmt: skip
+    plain = {**frozen, "backbone_options": None}
+    names = [job.config.method for job in baseline_jobs(task, command="c", parameters=plain)]
+    assert names == ["constant"]
+    constant, linear = baseline_jobs(task, command="c", parameters=frozen)
+    assert linear.config.method == "linear on encodings"
+    assert linear.config.role == "baseline"
+    run = linear.run()
+    assert run.metrics["mae"] < 0.5 * constant.run().metrics["mae"]
+    np.testing.assert_allclose(run.predictions["probabilities"].sum(1), 1, atol=1e-6)

@@ -280,7 +280,7 @@ def test_cross_validation_on_texts(mixed) -> None:
             {"image": "photo", "inputs": {"image": {"preprocessing": "x"}}},
             "must be one of own",
         ),
-        ({"text": "review", "backbone": torch.nn.Identity()}, "numbers and categories only"),
+        ({"text": "review", "backbone": torch.nn.Identity()}, "reads one kind of input, and"),
         ({"text": "review", "backbone_options": {"text": {"cells": 1}}}, "does not take these"),
     ],
 )

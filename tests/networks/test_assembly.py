@@ -76,7 +76,8 @@ def test_a_network_has_a_backbone_for_each_part(mixed) -> None:
     assert text_network(network) is network.backbone.parts["text"]
     assert network(readers.inputs(table, encoder).take(np.arange(3))).shape == (3, 3)
     own = nn.Linear(encoder.num_features, 6)
-    plain = make_network(encoder, Readers(), SPEC, METHOD, own)
+    spec = NetworkSpec("corn", {"table": "module"})
+    plain = make_network(encoder, Readers(), spec, METHOD, own)
     assert plain.head.in_features == 6
     assert plain.backbone is not own  # a copy, so that the user's stays untrained
     assert text_network(plain) is None

@@ -1,10 +1,11 @@
-"""Small tables in the form of the paper's Fireman."""
+"""Small tables in the form of the paper's Fireman, and how large partitions are."""
 
 from pathlib import Path
 
 import pandas as pd
 
 from echelon.data import make_friedman
+from echelon.paper.data import Partition
 
 COLUMNS = [f"V{i}" for i in range(1, 11)]
 
@@ -19,3 +20,9 @@ def write_partition(folder: Path) -> Path:
     for seed, (part, rows) in enumerate({"train": 600, "valid": 100, "test": 200}.items()):
         frame_of(rows, seed).to_csv(folder / f"fireman_balanced_{part}.csv", index=False)
     return folder
+
+
+def sizes(partition: Partition) -> list[int]:
+    for part in ("train", "valid", "test"):
+        assert len(partition.features[part]) == len(partition.ranks[part])
+    return [len(partition.ranks[part]) for part in ("train", "valid", "test")]

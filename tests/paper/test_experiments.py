@@ -1,6 +1,7 @@
 """The paper's experiment, made small: data, folders, tables, and what is refused."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,8 @@ import pytest
 from echelon.data import make_reviews
 from echelon.experiments import Executor, Search
 from echelon.paper.experiments import Experiment
-from echelon.paper.tables import Result, paper_tables
+from echelon.paper.results import Result
+from echelon.paper.tables import paper_tables
 from echelon.paper.tasks import fireman_task, generated_task
 from echelon.runs import read_runs
 from tests.paper.partitions import write_partition
@@ -23,7 +25,7 @@ def partition(tmp_path_factory):
 def test_the_settings_are_the_papers_or_the_searched_ones(partition, tmp_path) -> None:
     asked = Experiment(data=partition, methods=["corn", "ce"], seeds=1, max_epochs=1)
     task = asked.task()
-    runs = asked.run(tmp_path / "given", executor=Executor(workers=1), task=task)
+    runs = asked.run(tmp_path / "given", executor=Executor(workers=1), tasks=[task])
     described = asked.describe(task, runs)
     assert described["name"] == "recipe paper, published batches"
     assert described["settings"]["corn"] == "0.001, batches of 128, 300 x 300"
@@ -35,7 +37,7 @@ def test_the_settings_are_the_papers_or_the_searched_ones(partition, tmp_path) -
         }
     )  # fmt: skip
     searched = Experiment(data=partition, methods=["corn"], seeds=1, search=search)
-    runs = searched.run(tmp_path / "searched", executor=Executor(workers=1), task=task)
+    runs = searched.run(tmp_path / "searched", executor=Executor(workers=1), tasks=[task])
     assert searched.describe(task, runs)["settings"] == {"corn": "0.002, batches of 32, 300 x 300"}
     assert len(read_runs(tmp_path / "searched" / "search")) == 2
 
@@ -104,7 +106,7 @@ def test_reviews_of_a_table_are_read_by_the_lstm(tmp_path) -> None:
     )  # fmt: skip
     task = asked.task()
     assert (task.columns_by_kind, task.floor) == ({"text": "Review"}, None)
-    runs = asked.run(tmp_path / "out", executor=Executor(workers=1), task=task)
+    runs = asked.run(tmp_path / "out", executor=Executor(workers=1), tasks=[task])
     assert {run.config.method for run in runs} == {"constant", "bag of words", "corn"}
     assert asked.describe(task, runs)["settings"]["corn"].endswith("lstm")
     table = paper_tables([Result.of({"experiment": asked.describe(task, runs), "runs": []})])
@@ -143,3 +145,97 @@ def test_a_pretrained_encoder_is_named_without_its_folders() -> None:
         "recipe default, minilm, frozen",
     )
     assert "/some" not in json.dumps(described)
+
+
+# ---- the protocol of the published runs ----------------------------------------------------------
+
+
+def faces_list(folder: Path, persons: int = 60) -> Path:
+    """A published list of MORPH-2, several images a person."""
+    rows = 5 * persons
+    names = [f"{i // 5:06d}_{i:03d}.jpg" for i in range(rows)]
+    frame = pd.DataFrame({"": names, "id_num": np.arange(rows) // 5, "age": np.arange(rows) % 33})
+    frame.to_csv(folder / "morph2.csv", index=False)
+    return folder / "morph2.csv"
+
+
+def test_published_subsets_are_those_of_the_paper_with_two_of_them_swapped(tmp_path: Path) -> None:
+    given = {"data": faces_list(tmp_path), "images": tmp_path, "methods": ["corn"]}
+    paper, published = (
+        Experiment("morph2", subsets=subsets, **given).task() for subsets in ("paper", "published")
+    )
+    assert list(published.test_features["path"]) == list(paper.validation[0]["path"])
+    assert list(published.validation[0]["path"]) == list(paper.test_features["path"])
+    assert list(published.features["path"]) == list(paper.features["path"])
+    assert published.fingerprint != paper.fingerprint
+    asked = Experiment("morph2", subsets="published", **given)
+    assert asked.describe(published, [])["name"] == "recipe paper, validation and test swapped"
+
+
+def test_persons_are_kept_apart_where_that_is_asked_for(tmp_path: Path) -> None:
+    asked = Experiment("morph2", faces_list(tmp_path), tmp_path, persons=True, methods=["corn"])
+    task = asked.task()
+    sides = [
+        {Path(path).name.split("_")[0] for path in frame["path"]}
+        for frame in (task.features, task.test_features, task.validation[0])
+    ]
+    assert sum(map(len, sides)) == len(set.union(*sides)) == 60
+    assert len(task.groups) == len(task.features)
+
+
+def test_texts_may_have_a_division_for_each_seed(tmp_path: Path) -> None:
+    reviews = make_reviews(200, seed=1)
+    frame = pd.DataFrame({"Review": reviews.texts, "Rating": reviews.ranks + 1})
+    frame.to_csv(tmp_path / "hotels.csv", index=False)
+    asked = Experiment(
+        "tripadvisor", tmp_path / "hotels.csv", divisions="seeds", methods=["corn", "ce"], seeds=3
+    )
+    tasks = asked.tasks()
+    assert [task.split for task in tasks] == [0, 1, 2]
+    assert len({task.fingerprint for task in tasks}) == 3
+    jobs = [job.config for job in asked.jobs(tasks) if job.config.role == "method"]
+    assert {(config.seed, config.split) for config in jobs} == {(0, 0), (1, 1), (2, 2)}
+    assert len(jobs) == 6
+    rates = {config.method: config.parameters["settings"] for config in jobs}
+    assert rates["corn"] == {"learning_rate": 5e-4, "batch_size": 16}  # TripAdvisor's own
+    one = Experiment("tripadvisor", tmp_path / "hotels.csv", methods=["corn"], seeds=3)
+    assert len(one.tasks()) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dataset": "aes", "subsets": "published"}, "runs of morph2, afad swap validation and"),
+        ({"dataset": "afad", "subsets": "swapped"}, "subsets must be one of paper, published"),
+        ({"dataset": "afad", "divisions": "seeds"}, "a division for each seed is made of texts"),
+        ({"dataset": "afad", "persons": True}, "known in the data of morph2 only"),
+        ({"dataset": "afad", "category": "urban"}, "only aes has categories"),
+        ({"dataset": "aes-balanced", "category": "food"}, "only aes has categories"),
+    ],
+)
+def test_what_a_set_does_not_have_is_refused(options, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        Experiment(**options)
+
+
+def test_aes_is_run_with_six_methods() -> None:
+    assert Experiment("aes").methods == ("ce", "ornn", "coral", "corn", "sord", "cnnpor")
+    assert Experiment("retina").methods == Experiment("aes").methods
+
+
+def test_a_grid_of_the_network_keeps_how_the_images_are_read(tmp_path: Path) -> None:
+    grids = Path(__file__).parents[2] / "experiments"
+    search = Search.read(grids / "paper-resnet34-grid.toml")
+    asked = Experiment("afad", faces_of_afad(tmp_path), tmp_path, search=search)
+    assert len(asked.search.jobs(asked.task(), 1)) == 4 * 36
+    job = asked.search.jobs(asked.task(), 1)[0]
+    assert job.config.parameters["backbone"] == "timm:resnet34"
+    assert job.config.parameters["inputs"] == {"image": {"preprocessing": "paper_faces"}}
+    words = Search.read(grids / "paper-lstm-grid.toml")
+    assert words.grid["settings.learning_rate"] == [1e-5, 5e-5, 1e-4, 5e-4, 1e-3, 5e-3]
+
+
+def faces_of_afad(folder: Path) -> Path:
+    rows = [{"path": f"{18 + i % 13}/111/{i}.jpg", "age": i % 13} for i in range(130)]
+    pd.DataFrame(rows).to_csv(folder / "afad.csv", index=False)
+    return folder / "afad.csv"

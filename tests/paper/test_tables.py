@@ -2,18 +2,15 @@
 
 import csv
 import io
-import json
 import re
 
 import numpy as np
-import pytest
 
+from echelon.paper.results import Result, Table
 from echelon.paper.tables import (
     MASK,
     NOT_RUN,
     WORDS,
-    Result,
-    Table,
     main_table,
     paper_tables,
     write_tables,
@@ -92,27 +89,6 @@ def test_three_formats_hold_the_same_cells(tmp_path) -> None:
     assert r"50 \% & 1 $\pm$ 2 \\" in latex
     assert r"\caption{A \& B}" in latex
     assert len(re.findall(r"\\begin", latex)) == len(re.findall(r"\\end", latex)) == 2
-
-
-def test_what_is_no_result_is_refused(tmp_path) -> None:
-    path = tmp_path / "results.json"
-    path.write_text(json.dumps({"runs": []}))
-    with pytest.raises(ValueError, match="not a result that `echelon reproduce` wrote"):
-        Result.read(path)
-    with pytest.raises(ValueError, match="is not a readable result"):
-        Result.read(tmp_path / "none.json")
-
-
-@pytest.mark.parametrize("number", [2, "1", True])
-def test_a_result_of_another_format_is_named_as_such(tmp_path, number) -> None:
-    path = tmp_path / "results.json"
-    document = {"experiment": {"dataset": "fireman", "name": "fireman"}, "runs": []}
-    path.write_text(json.dumps({"format": number, **document}))
-    with pytest.raises(ValueError, match=r"result of fireman .*another echelon, in format .*anew"):
-        Result.read(path)
-    for numbered in ({}, {"format": 1}):  # the first ones had no number
-        path.write_text(json.dumps({**numbered, **document}))
-        assert Result.read(path).dataset == "fireman"
 
 
 def result_of(dataset: str, values: dict[str, list[float]], **described) -> Result:

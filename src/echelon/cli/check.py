@@ -15,6 +15,7 @@ from echelon.cli.options import (
     Drop,
     Encoding,
     Group,
+    GroupPattern,
     ImageColumn,
     KeepIds,
     MissingCodes,
@@ -39,6 +40,7 @@ def check(
     classes: Classes = None,
     drop: Drop = None,
     group: Group = None,
+    group_pattern: GroupPattern = None,
     text: TextColumn = None,
     image: ImageColumn = None,
     labels: Annotated[
@@ -74,7 +76,7 @@ def check(
     described = DataDescription(
         data, target, read_classes(classes), split_names(drop), group=group, text=text, image=image,
         sep=sep, decimal=decimal, encoding=encoding, keep_ids=keep_ids, sheet=sheet,
-        missing_codes=split_names(missing_codes),
+        missing_codes=split_names(missing_codes), group_pattern=group_pattern,
     )  # fmt: skip
     for name in (*described.apart, *(column for column in (text, image) if column is not None)):
         require_column(described.cells_, name, described.name)

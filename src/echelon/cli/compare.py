@@ -21,6 +21,7 @@ from echelon.cli.options import (
     Encoding,
     Frozen,
     Group,
+    GroupPattern,
     ImageColumn,
     ImageFolder,
     KeepIds,
@@ -71,6 +72,7 @@ def compare(
     classes: Classes = None,
     drop: Drop = None,
     group: Group = None,
+    group_pattern: GroupPattern = None,
     test_share: Annotated[
         float, typer.Option(help="The share of the rows that the methods are tested on.")
     ] = 0.25,
@@ -123,7 +125,7 @@ def compare(
             [Path(path) for path in data], target, read_classes(classes), split_names(drop),
             group=group, text=text, image=image, image_folder=image_folder, sep=sep,
             decimal=decimal, encoding=encoding, missing_target=missing_target, keep_ids=keep_ids,
-            sheet=sheet, missing_codes=split_names(missing_codes),
+            sheet=sheet, missing_codes=split_names(missing_codes), group_pattern=group_pattern,
         )  # fmt: skip
         tasks = described.tasks(splits, test_share)
         columns = described.columns_by_kind

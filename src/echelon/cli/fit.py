@@ -24,6 +24,7 @@ from echelon.cli.options import (
     Encoding,
     Frozen,
     Group,
+    GroupPattern,
     ImageColumn,
     ImageFolder,
     KeepIds,
@@ -68,6 +69,7 @@ def fit(
         str | None, typer.Option(help="The column that holds the weights of the rows.")
     ] = None,
     group: Group = None,
+    group_pattern: GroupPattern = None,
     model: Annotated[
         str | None,
         typer.Option(
@@ -219,7 +221,7 @@ def fit(
     described = DataDescription(
         data, target, read_classes(classes), split_names(drop), weight, group, text, image,
         image_folder, on_broken, sep, decimal, encoding, missing_target, keep_ids, sheet,
-        split_names(missing_codes),
+        split_names(missing_codes), group_pattern,
     )  # fmt: skip
     rows: Any
     if stream:

@@ -120,5 +120,6 @@ def _searched_task(search: Any, data: Path | None) -> Any:
         Path(place), search.target, [*map(str, search.classes)], search.drop, group=search.group,
         text=search.text, image=search.image,
         image_folder=None if search.image_folder is None else Path(search.image_folder),
+        group_pattern=search.group_pattern,
     )  # fmt: skip
     return described.tasks(1, search.test_share)[0]

@@ -18,6 +18,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from echelon._version import __version__
+from echelon.cli.align import align
 from echelon.cli.check import check
 from echelon.cli.compare import compare
 from echelon.cli.drift import drift
@@ -70,7 +71,7 @@ def _program(
 
 for _command in (
     check, fit, predict, evaluate, explain, drift, export, info, methods, compare, tune, grid,
-    report, reproduce, serve,
+    report, reproduce, serve, align,
 ):  # fmt: skip
     app.command()(_command)
 

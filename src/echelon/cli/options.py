@@ -130,7 +130,7 @@ _TABLES = (
 )
 _IMAGES = (
     "a folder of images in a folder for each class is read as a table with the columns image and "
-    "class"
+    "class, and so is a MedMNIST file, .npz"
 )
 Data = Annotated[
     list[Path], typer.Argument(callback=existing_data, help=f"{_TABLES}. Also, {_IMAGES}.")
@@ -174,8 +174,9 @@ Encoding = Annotated[
 Sheet = Annotated[
     str | None,
     typer.Option(
-        show_default="the first that is not empty",
-        help="The sheet of an Excel file, by its name or by its number from 1 on.",
+        show_default="the first that is not empty, or all",
+        help="The sheet of an Excel file, by its name or by its number from 1 on; or the subset of "
+        "a MedMNIST file, which is train, val or test, and all of them without it.",
     ),
 ]
 MissingCodes = Annotated[
@@ -230,6 +231,13 @@ Group = Annotated[
         "whenever rows are divided."
     ),
 ]
+GroupPattern = Annotated[
+    str | None,
+    typer.Option(
+        help="A regular expression that takes the group of each row out of the name of its image, "
+        "such as '^(\\d+)[LR]' for both knees of a patient."
+    ),
+]
 TextColumn = Annotated[str | None, typer.Option(help="The column that holds texts.")]
 ImageColumn = Annotated[str | None, typer.Option(help="The column that holds paths of images.")]
 ImageFolder = Annotated[
@@ -266,7 +274,8 @@ Frozen = Annotated[
     bool,
     typer.Option(
         "--frozen",
-        help="Leave a pretrained text encoder as it is, and train only what follows it.",
+        help="Leave a pretrained encoder of texts or images as it is, and train only what follows "
+        "it. Every text or image is then encoded once, for all runs.",
     ),
 ]
 Decision = Annotated[

@@ -19,7 +19,8 @@ class DataDescription:
     Parameters
     ----------
     path : Path or sequence of Path
-        Files of a table, patterns of such, a folder of Parquet files or of images, or ``-``.
+        Files of a table, patterns of such, a folder of Parquet files or of images, a MedMNIST file,
+        or ``-``.
     target : str, optional
         The column that holds the labels.
     classes : sequence of str
@@ -30,6 +31,8 @@ class DataDescription:
         The columns of the rows' weights and groups.
     text, image : str, optional
         The columns that hold texts and paths of images.
+    group_pattern : str, optional
+        A regular expression that takes the group of each row out of the name of its image.
     image_folder : Path, optional
         Where relative paths of images start; without it, that is where the data are.
     on_broken : {"raise", "skip"}
@@ -69,6 +72,7 @@ class DataDescription:
     keep_ids: bool = False
     sheet: str | None = None
     missing_codes: Sequence[str] = ()
+    group_pattern: str | None = None
 
     @property
     def reading(self) -> Any:
@@ -99,6 +103,11 @@ class DataDescription:
 
         return self.paths[0].is_dir() and not parquet_parts(self.paths[0])
 
+    @cached_property
+    def holds_arrays(self) -> bool:
+        """Whether the data are a file of images, which have no paths of their own."""
+        return self.paths[0].suffix.lower() == ".npz"
+
     @property
     def apart(self) -> list[str]:
         """The columns that are no features."""
@@ -107,8 +116,9 @@ class DataDescription:
 
     @property
     def image_column(self) -> str | None:
-        """The column that holds images: the one that was named, or that of a folder of images."""
-        return _IMAGE if self.image is None and self.is_image_folder else self.image
+        """The column that holds images: the one that was named, or that of images themselves."""
+        is_given = self.is_image_folder or self.holds_arrays
+        return _IMAGE if self.image is None and is_given else self.image
 
     @property
     def columns_by_kind(self) -> dict[str, str | None]:
@@ -161,7 +171,7 @@ class DataDescription:
         given; where the data are a folder of images, it is that one.
         """
         column = self.image_column
-        if column is None or column not in frame.columns:
+        if column is None or column not in frame.columns or self.holds_arrays:
             return frame
         first = self.paths[0]
         place = self.image_folder or (first if self.is_image_folder else first.parent)
@@ -175,7 +185,8 @@ class DataDescription:
     def images(self, frame: Any) -> Any:
         """The paths of the images in a table; none where it has no such column."""
         column = self.image_column
-        return () if column is None or column not in frame.columns else frame[column]
+        has_paths = column is not None and column in frame.columns and not self.holds_arrays
+        return frame[column] if has_paths else ()
 
     def readable(self, frame: Any) -> tuple[Any, int]:
         """The rows whose cells can be read, and how many others there are."""
@@ -293,10 +304,28 @@ class DataDescription:
             labels,
             named,
             read_weights(frame, self.weight),
-            None if self.group is None else frame[self.group].to_numpy(),
+            self.groups(frame),
             skipped,
             unlabelled,
         )
+
+    def groups(self, frame: Any) -> Any:
+        """The group of each row, (n,), or None: from a column, or from the names of the images."""
+        if self.group_pattern is None:
+            return None if self.group is None else frame[self.group].to_numpy()
+        from echelon.data.groups import groups_of_names
+
+        if self.group is not None:
+            raise ValueError(
+                f"a row has one group: give --group {self.group} or --group-pattern "
+                f"{self.group_pattern}, not both"
+            )
+        if self.image_column is None or self.holds_arrays:
+            raise ValueError(
+                "--group-pattern takes groups out of the names of images, and there is no column "
+                "of paths: add --image COLUMN, or leave it out"
+            )
+        return groups_of_names(frame[self.image_column], self.group_pattern)
 
     def with_labels(self, frame: Any, labels: Any) -> tuple[Any, Any, int]:
         """The rows that have a label, these labels, and how many rows have none."""
@@ -472,10 +501,10 @@ def require_column(frame: Any, name: str, path: Path | str) -> None:
 def require_images(fitted: Any, model: Path, described: DataDescription) -> None:
     """Raise where images are given to a model that takes none."""
     is_folder, folder = described.is_image_folder, described.image_folder
-    if fitted.image_column is None and (is_folder or folder is not None):
-        what = (
-            f"{described.name} is a folder of them" if is_folder else f"--image-folder is {folder}"
-        )
+    if fitted.image_column is None and (is_folder or described.holds_arrays or folder is not None):
+        what = f"--image-folder is {folder}"
+        if is_folder or described.holds_arrays:
+            what = f"{described.name} is a {'folder' if is_folder else 'file'} of them"
         raise ValueError(
             f"{model} was fitted without images, and {what}; give a table with its columns: "
             f"{plain([column.name for column in fitted.schema_.columns])}"
@@ -554,11 +583,14 @@ def backbone_options(backbone: str | None, frozen: bool) -> dict[str, Any] | Non
     """What the estimator takes for --frozen."""
     if not frozen:
         return None
-    if backbone is None or not backbone.startswith("hf:"):
+    from echelon.networks.table import BACKBONES, FROZEN, backbone_row
+
+    if backbone is None or backbone_row(backbone).frozen_pace is None:
+        listed = " or ".join(row.shown for row in BACKBONES.values() if row.frozen_pace is not None)
         raise ValueError(
-            f"--frozen is for pretrained text encoders, --backbone hf:NAME; got {backbone!r}"
+            f"--frozen is for pretrained encoders, --backbone {listed}; got {backbone!r}"
         )
-    return {"frozen": True}
+    return {FROZEN: True}
 
 
 def read_decision(text: str | None) -> Any:

@@ -32,8 +32,9 @@ def reproduce(
     dataset: Annotated[
         str,
         typer.Argument(
-            help="The experiment: fireman, coursera, tripadvisor, morph2, afad or aes; or reviews, "
-            "discs or digits, which need no file."
+            help="The experiment: fireman, coursera, tripadvisor, morph2, afad, aes, or "
+            "aes-resnet34 and aes-balanced, the paper's ablation; retina, knees or faces, images "
+            "that are freely had; or reviews, discs or digits, which need no file."
         ),
     ],
     out: Annotated[
@@ -47,7 +48,7 @@ def reproduce(
         typer.Option(
             callback=existing_data,
             help="The published partition, or one table to divide. Without it, generated data "
-            "stand in.",
+            "stand in for the paper's.",
         ),
     ] = None,
     images: Annotated[
@@ -66,6 +67,13 @@ def reproduce(
         typer.Option(help="The network to use instead of the paper's, such as hf:FOLDER."),
     ] = None,
     frozen: Frozen = False,
+    weights: Annotated[
+        Path | None,
+        typer.Option(
+            callback=existing_file,
+            help="A file of weights that a timm network starts from, such as those of ImageNet.",
+        ),
+    ] = None,
     recipe: Annotated[
         str | None,
         typer.Option(
@@ -80,6 +88,27 @@ def reproduce(
             "or shuffled."
         ),
     ] = "published",
+    subsets: Annotated[
+        str,
+        typer.Option(
+            help="The subsets of morph2 and afad: paper, as the paper says, or published, with "
+            "validation and test swapped as in the published runs."
+        ),
+    ] = "paper",
+    divisions: Annotated[
+        str,
+        typer.Option(
+            help="The divisions of texts: one for all seeds, or seeds, one for each, as in the "
+            "published runs."
+        ),
+    ] = "one",
+    persons: Annotated[
+        bool,
+        typer.Option(
+            "--persons",
+            help="Keep all images of a person in one subset of morph2, which is then divided anew.",
+        ),
+    ] = False,
     methods: Annotated[
         str | None,
         typer.Option(
@@ -114,31 +143,36 @@ def reproduce(
         require_folder(out)
     share_devices(devices)
     from echelon.experiments import Executor, Search
-    from echelon.paper.experiments import MAIN_METHODS, METHODS, Experiment
-    from echelon.paper.tables import RESULT_FORMAT, Result, paper_tables, write_tables
+    from echelon.paper.experiments import Experiment
+    from echelon.paper.results import RESULT_FORMAT, Result
+    from echelon.paper.sets import SETS
+    from echelon.paper.tables import paper_tables, write_tables
     from echelon.runs import Comparison
     from echelon.training.progress import run_bar
 
     grid = None if search is None else Search.read(search)
-    is_fireman = dataset == "fireman"
-    names = (METHODS if is_fireman else MAIN_METHODS) if methods is None else split_names(methods)
+    known = SETS.get(dataset)
+    options = backbone_options(backbone, frozen) or {}
+    if weights is not None:
+        options["weights"] = str(weights)
     experiment = Experiment(
         dataset=dataset, data=data, images=images, category=category, backbone=backbone,
-        backbone_options=backbone_options(backbone, frozen),
-        recipe=recipe or ("paper" if is_fireman else "default"), batches=batches, methods=names,
-        seeds=seeds, search=grid, max_epochs=max_epochs, threads=threads,
+        backbone_options=options or None, recipe=recipe or (known.recipe if known else "default"),
+        batches=batches, subsets=subsets, divisions=divisions, persons=persons,
+        methods=split_names(methods), seeds=seeds, search=grid, max_epochs=max_epochs,
+        threads=threads,
     )  # fmt: skip
-    task = experiment.task()
+    tasks = experiment.tasks()
     searched = experiment.search
-    jobs = experiment.jobs(task) + ([] if searched is None else searched.jobs(task, threads))
+    jobs = experiment.jobs(tasks) + ([] if searched is None else searched.jobs(tasks[0], threads))
     if dry_run:
         say_time(jobs, out, workers, as_json)
         return
     with going_on(), run_bar(len(jobs), shown=is_first_process() and not as_json) as report:
-        runs = experiment.run(out, executor=Executor(workers, cluster), on_run=report, task=task)
+        runs = experiment.run(out, executor=Executor(workers, cluster), on_run=report, tasks=tasks)
     document = {
         "format": RESULT_FORMAT,
-        "experiment": experiment.describe(task, runs),
+        "experiment": experiment.describe(tasks[0], runs),
         **Comparison.of(runs).document(),
     }
     if is_first_process():

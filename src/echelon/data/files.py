@@ -1,4 +1,4 @@
-"""Tables in files: text with separators, JSON lines, Parquet, Feather, Excel, folders of images.
+"""Tables in files: text with separators, JSON lines, Parquet, Feather, Excel, images.
 
 Invariant: a text file is read as it stands, every cell a string, and a row has as many cells as the
 header has names. What the cells mean is decided elsewhere (:mod:`echelon.data.cells`), by the
@@ -27,6 +27,7 @@ import pandas as pd
 
 from echelon.data.columns import DECIMAL, settled
 from echelon.data.formats import SEPARATORS, UNREADABLE, Look, Reading, look_at, opened_text
+from echelon.data.medmnist import medmnist_table
 from echelon.data.workbooks import sheet_chunks
 from echelon.extras import require
 
@@ -53,7 +54,8 @@ def read_table(path: Paths, reading: Reading = _FOUND) -> pd.DataFrame:
         separators has strings in every cell: ``"007"`` and ``""`` are cells. Of several files, or
         of a folder of Parquet files, the rows follow each other; they must have the same columns. A
         folder of images gives the columns `image`, the path inside it, and
-        `class`: the folder that it is in. ``"-"`` is the standard input.
+        `class`: the folder that it is in. A file of MedMNIST, `.npz`, gives the same two, the
+        images as arrays. ``"-"`` is the standard input.
     reading : Reading
         Separator, decimal sign, encoding and sheet, where they are not to be found by looking.
     """
@@ -126,14 +128,19 @@ def _chunks_of(path: Path, rows: int, compact: bool, reading: Reading) -> Iterat
         raise ValueError(f"there is no file {path}")
     try:
         look = look_at(path, reading)
-        if reading.sheet is not None and look.format != "Excel":
-            raise ValueError(f"--sheet is for Excel files, and {shown(path)} is none; leave it out")
+        if reading.sheet is not None and look.format not in ("Excel", "MedMNIST"):
+            raise ValueError(
+                f"--sheet is for Excel and MedMNIST files, and {shown(path)} is none; leave it out"
+            )
         if look.format == "Parquet":
             yield from _parquet_chunks(path, rows)
         elif look.format == "Feather":
             yield from _feather_chunks(path, rows)
         elif look.format == "Excel":
             yield from sheet_chunks(path, reading.sheet, rows, shown(path))
+        elif look.format == "MedMNIST":
+            whole = medmnist_table(path, reading.sheet)
+            yield from (whole.iloc[i : i + rows] for i in range(0, max(len(whole), 1), rows))
         elif look.format == "JSON":
             yield from _json_chunks(path, look, rows)
         else:

@@ -24,7 +24,7 @@ from echelon.storage.regular import open_regular
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 SUFFIXES = (
     ".csv", ".tsv", ".txt", ".parquet", ".pq", ".feather", ".arrow", ".xlsx", ".jsonl", ".ndjson",
-    ".json",
+    ".json", ".npz",
 )  # fmt: skip
 
 _SAMPLE = 1 << 18  # bytes that are looked at
@@ -33,7 +33,8 @@ _GZIP, _BZIP2, _XZ, _ZIP = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"PK\x03\x04"
 _MARKS = ((b"PAR1", "Parquet"), (b"ARROW1", "Feather"))
 _BY_SUFFIX = {
     ".parquet": "Parquet", ".pq": "Parquet", ".feather": "Feather", ".arrow": "Feather",
-    ".xlsx": "Excel", ".xlsm": "Excel", ".jsonl": "JSON", ".ndjson": "JSON", ".json": "JSON",
+    ".xlsx": "Excel", ".xlsm": "Excel", ".npz": "MedMNIST", ".jsonl": "JSON",
+    ".ndjson": "JSON", ".json": "JSON",
 }  # fmt: skip
 _TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".psv")
 _FOREIGN = (
@@ -77,7 +78,8 @@ class Reading:
     encoding : str, optional
         Such as "cp1252".
     sheet : str, optional
-        Of an Excel file: the name of a sheet, or its number from 1 on.
+        Of an Excel file: the name of a sheet, or its number from 1 on. Of a MedMNIST file: one of
+        its subsets, train, val or test.
     """
 
     sep: str | None = None
@@ -110,7 +112,8 @@ class Reading:
 class Look:
     """What a file is, as found by looking.
 
-    `format` is "CSV", "JSON", "Parquet", "Feather" or "Excel"; the rest is of text and JSON.
+    `format` is "CSV", "JSON", "Parquet", "Feather", "Excel" or "MedMNIST"; the rest is of text
+    and JSON.
     `skipped` is the number of lines before the header.
     """
 

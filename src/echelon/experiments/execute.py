@@ -19,10 +19,13 @@ from typing import Any
 from echelon.cluster import connected
 from echelon.experiments.jobs import Job
 from echelon.extras import require
+from echelon.networks.encodings import encodings_in
 from echelon.processes import is_first_process, leaver, world_size
 from echelon.runs import OtherFormatError, Run, is_done, read_run, set_aside, write_run
 from echelon.storage.atomic import sweep
 from echelon.terminal import speak_plainly
+
+ENCODINGS = "encodings"  # the folder, beside the runs, of what frozen encoders gave
 
 Report = Callable[[str, bool], None]
 
@@ -162,7 +165,8 @@ def _pending(jobs: Sequence[Job], folder: Path, on_run: Report | None) -> list[J
 def _attempt(job: Job, folder: Path) -> str | None:
     """Make and write a run; what went wrong, or None."""
     try:
-        run = job.run()
+        with encodings_in(folder / ENCODINGS):
+            run = job.run()
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     _write(folder / job.name, run)
@@ -188,7 +192,8 @@ def _together(jobs: Sequence[Job], folder: Path) -> dict[str, str]:
     failed = {}
     for job in jobs:
         try:
-            run = job.run()
+            with encodings_in(folder / ENCODINGS):
+                run = job.run()
         except Exception as error:
             failed[job.name] = f"{type(error).__name__}: {error}"
             continue

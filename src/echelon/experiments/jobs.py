@@ -20,15 +20,18 @@ from echelon.experiments.contestants import contestant_parameters, make_model, m
 from echelon.experiments.tasks import Task
 from echelon.models.base import OnStep
 from echelon.models.table import MODELS
+from echelon.networks.table import FROZEN
 from echelon.processes import world_size
 from echelon.runs import Run, RunConfig, column_cells, row_cells
 from echelon.training.devices import check_device
 from echelon.training.recipes import Settings
 
 CONSTANT, LINEAR, WORDS, FLOOR = "constant", "cumulative link", "bag of words", "best possible"
+ENCODED = "linear on encodings"
 MOST_RUNS, MOST_THREADS = 100_000, 1024
 _TRAINING_ROWS = 1000  # of which as many are predicted as well
 _LOOKED_AT = 64  # rows, to know what the columns are
+_ENCODED_C = (1e-4, 1e-3, 1e-2, 1e-1)  # the same, of which the validation rows choose one
 _WORDS_C = 4.0  # inverse strength of the penalty, chosen on validation rows of Coursera
 
 
@@ -76,6 +79,8 @@ class Job:
             return constant_result(self.task, self.config.part)
         if self.config.method == WORDS:
             return _bag_of_words(self.task, self.config.part)
+        if self.config.method == ENCODED:
+            return _on_encodings(self.task, self.config)
         return fit_task(self.task, self.config)
 
 
@@ -124,6 +129,10 @@ def baseline_jobs(
         asked[LINEAR] = contestant_parameters("cumulative_link", parameters)
     if TEXT.name in task.columns_by_kind:
         asked[WORDS] = {}
+    if (parameters.get("backbone_options") or {}).get(FROZEN):
+        kept = ("backbone", "backbone_options", "inputs", "recipe", "device")
+        chosen = {name: parameters[name] for name in kept if name in parameters}
+        asked[ENCODED] = {**chosen, **task.columns_by_kind}
     jobs = [
         make_job(task, name, command=command, role="baseline", parameters=chosen, threads=threads)
         for name, chosen in asked.items()
@@ -263,6 +272,41 @@ def _bag_of_words(task: Task, part: str) -> Result:
     probabilities = np.zeros((len(known), task.labels.num_classes))
     probabilities[:, model.classes_] = known
     return _of_probabilities(probabilities)
+
+
+def _on_encodings(task: Task, config: RunConfig) -> Result:
+    """A logistic regression on what the frozen encoder gives, and no more.
+
+    The strength of its penalty is chosen on the validation rows, where there are such.
+    """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    model = make_model(config.parameters, random_state=0)
+    frames = [task.features, _scored_rows(task, config.part)]
+    if task.validation is not None:
+        frames.append(task.validation[0])
+    encoded, scored, *held = model.frozen_features(*frames)
+
+    def fitted(strength: float) -> Any:
+        regression = LogisticRegression(C=strength, max_iter=300, tol=1e-3)
+        return make_pipeline(StandardScaler(), regression).fit(encoded, task.ranks)
+
+    def predicted(made: Any, rows: NDArray[Any]) -> NDArray[np.float64]:
+        probabilities = np.zeros((len(rows), task.labels.num_classes))
+        probabilities[:, made.classes_] = made.predict_proba(rows)
+        return probabilities
+
+    models = [fitted(strength) for strength in (_ENCODED_C if held else _ENCODED_C[1:2])]
+    if held:
+        assert task.validation is not None
+        ranks = task.validation[1]
+        scores = [
+            metrics.ranked_probability_score(ranks, predicted(made, held[0])) for made in models
+        ]
+        models = [models[int(np.argmin(scores))]]
+    return _of_probabilities(predicted(models[0], scored))
 
 
 def _words_and_pairs(text: Any) -> list[str]:

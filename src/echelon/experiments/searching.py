@@ -54,7 +54,7 @@ class Search:
         A CSV or Parquet file and its column, ``"fireman"``, or a folder with that partition.
     classes, drop : sequence of str
         As on the command line of ``compare``.
-    group, text, image, image_folder : str, optional
+    group, group_pattern, text, image, image_folder : str, optional
         As there, too.
     metric : str
         That chooses, on the validation part.
@@ -78,6 +78,7 @@ class Search:
     classes: Sequence[Any] = ()
     drop: Sequence[str] = ()
     group: str | None = None
+    group_pattern: str | None = None
     text: str | None = None
     image: str | None = None
     image_folder: str | None = None
@@ -159,8 +160,8 @@ class Search:
                 not isinstance(item, kinds) for item in values
             ):
                 raise ValueError(f"{name} must be a list of names; got {values!r:.80}")
-        for name in ("data", "target", "group", "text", "image", "image_folder", "backbone",
-                     "metric", "recipe"):  # fmt: skip
+        for name in ("data", "target", "group", "group_pattern", "text", "image", "image_folder",
+                     "backbone", "metric", "recipe"):  # fmt: skip
             value = getattr(self, name)
             is_optional = name not in ("metric", "recipe")
             if not isinstance(value, str) and not (is_optional and value is None):

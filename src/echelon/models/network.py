@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from echelon.curve import DECISIONS, RankCurve
@@ -53,14 +54,16 @@ class OrdinalClassifier(CurveClassifier):
     method : str
         One of ``echelon.METHODS``.
     backbone : str, mapping from part to str, or nn.Module, optional
-        For tables ``"mlp"``, ``"tabm"`` (an ensemble: slower and better) or ``"linear"``, or a
-        module of your own from features (n, d) to (n, out); for texts ``"lstm"`` or
-        ``"hf:NAME-OR-FOLDER"``, a pretrained encoder; for images ``"resnet"``, for small ones, or
-        ``"timm:NAME"``. Rows of several parts have one each, whose features stand side by side:
-        ``{"table": "mlp", "text": "lstm", "image": "resnet"}``, which are also the defaults of
-        recipe "default". A table alone of up to 5,000 rows has ``"tabm"`` as its default, three
-        of them with two hidden layers, whose curves are averaged, unless options of backbones are
-        given or the method compares the rows of a batch; recipe "paper" has the paper's MLP.
+        For tables ``"mlp"``, ``"tabm"`` (an ensemble: slower and better) or ``"linear"``; for
+        texts ``"lstm"`` or ``"hf:NAME-OR-FOLDER"``, a pretrained encoder; for images ``"resnet"``,
+        for small ones, or ``"timm:NAME"``. A module of your own, for rows of one kind, takes
+        features (n, d) of a table, scaled pixels (n, 3, h, w), or ids of words (n, longest), -1
+        behind the end of a text, and gives (n, out). Rows of several parts have one each, whose
+        features stand side by side: ``{"table": "mlp", "text": "lstm", "image": "resnet"}``, which
+        are also the defaults of recipe "default". A table alone of up to 5,000 rows has ``"tabm"``
+        as its default, three of them with two hidden layers, whose curves are averaged, unless
+        options of backbones are given or the method compares the rows of a batch; recipe "paper"
+        has the paper's MLP.
     text, image : str, optional
         The column that holds texts, and the one that holds images: paths, arrays or PIL images.
         Where X is nothing but texts or images, the backbone's name says enough.
@@ -87,7 +90,9 @@ class OrdinalClassifier(CurveClassifier):
     method_options : mapping, optional
         Those of the method; ``echelon.METHODS[method].options`` has their defaults.
     backbone_options : mapping, optional
-        Those of the backbone; those of several by part, as ``{"text": {"hidden": 64}}``.
+        Those of the backbone; those of several by part, as ``{"text": {"hidden": 64}}``. With
+        ``{"frozen": True}`` a pretrained encoder of texts or images, or a module of your own that
+        reads such, is left as it is, and every row is encoded once.
     inputs : mapping from kind to mapping, optional
         How texts and images are read, as ``{"text": {"max_tokens": 64}}``. Of texts: `max_tokens`
         (256), the most that is read of one, and for ``"lstm"`` `max_words` (20,000), the most
@@ -223,7 +228,7 @@ class OrdinalClassifier(CurveClassifier):
         check_decision(decision, labels.num_classes)
         network, readers = self._build(known.rows_of_table(), spec, labels, seed)
         encoded = EncodedStream.of(known, cast(TableEncoder, network.encoder))
-        held = None if known.held is None else _encoded(readers, network, known.held)
+        held = None if known.held is None else self._encoded(readers, network, known.held)
         progress = self._train(network, encoded, held, spec, settings, seed)
         self.network_, self.readers_ = network, readers
         self._keep(spec, settings, [progress])
@@ -269,8 +274,8 @@ class OrdinalClassifier(CurveClassifier):
                 rows, replace(spec, networks=1), labels, seed + number * _SEEDS_APART
             )
             if not networks:  # all of them see the same features
-                encoded = _encoded(readers, network, rows)
-                held = None if validation is None else _encoded(readers, network, validation)
+                encoded = self._encoded(readers, network, rows)
+                held = None if validation is None else self._encoded(readers, network, validation)
                 if self.verbose and not stage:
                     parts = [rows] if validation is None else [rows, validation]
                     print(_memory_line(parts, encoded, network), file=sys.stderr)
@@ -326,6 +331,29 @@ class OrdinalClassifier(CurveClassifier):
                 space[f"backbone_options.{part}.{option}"] = dimension
         return space
 
+    def frozen_features(self, X: Any, *others: Any) -> list[NDArray[np.float32]]:  # noqa: N803
+        """What the frozen encoders give for rows of each table, (n, d), without any fit.
+
+        How cells are read is decided on the first of the tables.
+        """
+        schema = self.read_schema(X)
+        spec, _ = self._choose(schema, len(X))
+        ranks = np.zeros(len(X), dtype=np.int64)
+        rows = Rows(schema, schema.read(X), ranks)
+        network, readers = self._build(rows, spec, Labels(np.arange(2)), 0)
+        features = []
+        for frame in (X, *others):
+            inputs = readers.inputs(schema.read(frame), cast(TableEncoder, network.encoder))
+            inputs = precomputed(network, inputs, self._workers(inputs))
+            parts = [*inputs.parts.values()] if isinstance(inputs, Inputs) else [inputs]
+            if not all(isinstance(part, Tensor) for part in parts):
+                raise ValueError(
+                    "features are computed once only where encoders are frozen; give "
+                    "backbone_options={'frozen': True}"
+                )
+            features.append(torch.cat(cast(list[Tensor], parts), 1).numpy())
+        return features
+
     def _choose(self, schema: TableSchema, num_rows: int) -> "tuple[NetworkSpec, Settings]":
         """The network, and the settings of its training, for so many rows."""
         from echelon.training.recipes import make_settings, make_spec, require_settings
@@ -354,6 +382,17 @@ class OrdinalClassifier(CurveClassifier):
         chosen = make_method(spec.method, labels.num_classes, **spec.method_options)
         with RandomStream(seed).drawn():
             return make_network(encoder, readers, spec, chosen, self.backbone), readers
+
+    def _encoded(self, readers: Readers, network: OrdinalNetwork, rows: Rows) -> "EncodedRows":
+        """What the loop trains on."""
+        from echelon.training.batches import EncodedRows
+
+        features = readers.inputs(rows.table, cast(TableEncoder, network.encoder))
+        return EncodedRows(
+            precomputed(network, features, self._workers(features)),
+            torch.from_numpy(rows.ranks),
+            None if rows.weight is None else torch.from_numpy(rows.weight),
+        )
 
     def _train(
         self,
@@ -413,6 +452,7 @@ class OrdinalClassifier(CurveClassifier):
             network.eval()
         inputs = None if table.is_plain else self.readers_.inputs(table, self._encoder)
         if isinstance(inputs, Inputs):
+            inputs = precomputed(network, inputs, self._workers(inputs))
             yield predict_curve(network, inputs, self._workers(inputs))
         else:
             yield from table_curves(network, table)
@@ -521,18 +561,6 @@ class _LogProbabilities(nn.Module):
 
     def forward(self, cells: Cells) -> Tensor:
         return self.network.curve(self.network(cells)).log_probabilities
-
-
-def _encoded(readers: Readers, network: OrdinalNetwork, rows: Rows) -> "EncodedRows":
-    """What the loop trains on."""
-    from echelon.training.batches import EncodedRows
-
-    features = readers.inputs(rows.table, cast(TableEncoder, network.encoder))
-    return EncodedRows(
-        precomputed(network, features),
-        torch.from_numpy(rows.ranks),
-        None if rows.weight is None else torch.from_numpy(rows.weight),
-    )
 
 
 def _memory_line(parts: Sequence[Rows], rows: "EncodedRows", network: nn.Module) -> str:

@@ -18,16 +18,19 @@ from echelon.data.kinds.base import CELL_KINDS, TABLE, Encoding, Reading, cell_k
 from echelon.data.kinds.tabular import TableEncoder
 from echelon.data.schema import RawTable, TableSchema
 from echelon.methods import Method
+from echelon.networks.frozen import OwnBackbone, require_own_options
+from echelon.networks.image import Pixels
 from echelon.networks.joined import JoinedBackbone
 from echelon.networks.network import BackbonesBeside, OrdinalNetwork
 from echelon.networks.spec import NetworkSpec
 from echelon.networks.table import (
+    FROZEN,
     PARTS,
     Origin,
-    backbone_row,
     choose_backbones,
     make_backbone,
     part_of,
+    row_of,
 )
 from echelon.networks.tabular import output_size
 from echelon.networks.text import PretrainedText
@@ -53,7 +56,7 @@ class Readers:
         encodings = {}
         for kind, cells in table.cells.items():
             name = spec.backbones[kind]
-            row = backbone_row(name)
+            row = row_of(name, kind)
             options = spec.input_options.get(kind, {})
             encodings[kind] = cell_kind(kind).learn(cells, row.encoding, row.source(name), options)
         return cls(encodings)
@@ -127,16 +130,35 @@ def make_network(
     encoder: TableEncoder, readers: Readers, spec: NetworkSpec, method: Method, given: Any = None
 ) -> OrdinalNetwork:
     """The network that a spec describes; `given` may be a backbone of the user's, copied."""
-    made = []
-    for _ in range(spec.networks):
-        if isinstance(given, nn.Module):
-            backbone = copy.deepcopy(given)
-            size = output_size(backbone, encoder.num_features)
-        else:
-            backbone = make_backbones(encoder, readers, spec)
-            size = cast(int, backbone.out_features)
-        made.append(OrdinalNetwork(encoder, backbone, method, size))
+    made = [_one_network(encoder, readers, spec, method, given) for _ in range(spec.networks)]
     return OrdinalNetwork.side_by_side(made)
+
+
+def _one_network(
+    encoder: TableEncoder, readers: Readers, spec: NetworkSpec, method: Method, given: Any
+) -> OrdinalNetwork:
+    if isinstance(given, nn.Module):
+        (part,) = spec.parts
+        if part == TABLE:
+            require_own_options(spec.options_of(part), known=())
+            backbone = copy.deepcopy(given)
+            return OrdinalNetwork(
+                encoder, backbone, method, output_size(backbone, encoder.num_features)
+            )
+        backbone = JoinedBackbone({part: _own_backbone(given, readers, spec, part)})
+    else:
+        backbone = make_backbones(encoder, readers, spec)
+    return OrdinalNetwork(encoder, backbone, method, cast(int, backbone.out_features))
+
+
+def _own_backbone(module: nn.Module, readers: Readers, spec: NetworkSpec, part: str) -> OwnBackbone:
+    """A module of the user's as the backbone of texts or images."""
+    options = spec.options_of(part)
+    require_own_options(options, known=(FROZEN,))
+    encoding = readers.encodings[part]
+    scale = Pixels(**encoding.sizes) if {*encoding.sizes} == {"mean", "std"} else None
+    frozen = bool(options.get(FROZEN, False))
+    return OwnBackbone(module, encoding.example(2), scale=scale, frozen=frozen)
 
 
 def make_backbones(encoder: TableEncoder, readers: Readers, spec: NetworkSpec) -> nn.Module:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from echelon.extras import require
+from echelon.networks.frozen import AfterFrozen
 from echelon.networks.table import Origin
 
 # What may be said of a network of timm, in a fit and in a saved model. None of it names a file, an
@@ -20,7 +21,7 @@ TIMM_OPTIONS = (
     "depths", "dims", "drop_block_rate", "drop_path_rate", "drop_rate", "embed_dim", "embed_dims",
     "global_pool", "img_size", "init_values", "layers", "mlp_ratio", "mlp_ratios", "num_heads",
     "output_stride", "patch_drop_rate", "patch_size", "pos_drop_rate", "proj_drop_rate", "qkv_bias",
-    "stem_width", "window_size",
+    "stem_width", "window_size", "zero_init_last",
 )  # fmt: skip
 _POOLINGS = ("avg", "max", "avgmax", "catavgmax", "token")
 _LARGEST_OPTION = 65_536
@@ -132,6 +133,8 @@ class TimmBackbone(nn.Module):
         Of the pixels, as shares of 255.
     weights : path, optional
         A local file of weights instead, safetensors or a plain state dict.
+    frozen : bool
+        Train only what comes after it: each image is then encoded once, its middle.
     fetch : bool
         Whether named weights are fetched; a saved model brings its own.
     options
@@ -145,6 +148,7 @@ class TimmBackbone(nn.Module):
         mean: Sequence[float],
         std: Sequence[float],
         weights: str | Path | None = None,
+        frozen: bool = False,
         fetch: bool = True,
         **options: Any,
     ) -> None:
@@ -163,11 +167,28 @@ class TimmBackbone(nn.Module):
         self.channels_last = _may_lie_channels_last(network)
         # Some networks have another width before the classifier than they say.
         self.out_features = int(getattr(network, "head_hidden_size", 0) or network.num_features)
+        self.frozen = frozen
+        self.after = AfterFrozen(self.out_features) if frozen else nn.Identity()
+        if frozen:
+            network.requires_grad_(False)
 
-    def forward(self, pixels: Tensor) -> Tensor:
-        """(n, out) of pixels (n, 3, h, w)."""
+    def train(self, mode: bool = True) -> "TimmBackbone":
+        """As always, but a frozen network keeps its statistics and has no dropout."""
+        super().train(mode)
+        if self.frozen:
+            self.network.eval()
+        return self
+
+    def encode(self, pixels: Tensor) -> Tensor:
+        """Features (n, out) of pixels (n, 3, h, w), as the network gives them."""
         scaled = self.pixels(pixels)
         features: Tensor = self.network(_channels_last(scaled) if self.channels_last else scaled)
+        return features
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """(n, out) of pixels (n, 3, h, w), or of what a frozen :meth:`encode` gave before."""
+        encoded = pixels if self.frozen and pixels.dim() == 2 else self.encode(pixels)
+        features: Tensor = self.after(encoded)
         return features
 
 

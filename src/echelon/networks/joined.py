@@ -1,12 +1,10 @@
 """The features of all parts of a row, side by side."""
 
 from collections.abc import Mapping
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-
-from echelon.networks.text import PretrainedText
 
 
 class JoinedBackbone(nn.Module):
@@ -48,6 +46,6 @@ class JoinedBackbone(nn.Module):
         return {
             f"parts.{part}.{name}": share
             for part, network in self.parts.items()
-            if isinstance(network, PretrainedText)
-            for name, share in network.learning_rates().items()
+            if hasattr(network, "learning_rates")
+            for name, share in cast(Any, network).learning_rates().items()
         }

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,11 @@ from echelon.curve import RankCurve
 from echelon.data.inputs import Batch, Inputs, prefetched
 from echelon.data.kinds.base import TABLE
 from echelon.data.schema import RawTable
-from echelon.networks.assembly import text_network
+from echelon.networks.encodings import Encodings, cache_folder, encoder_digest, row_key
+from echelon.networks.frozen import is_frozen
+from echelon.networks.joined import JoinedBackbone
 from echelon.networks.network import OrdinalNetwork
 from echelon.networks.steadiness import in_float64, steady_step
-from echelon.networks.text import PretrainedText
 
 _MAX_WORKERS = 4
 _RAW_ROWS = 2048  # of a table at once: what the layers give then stays in the cache
@@ -36,10 +37,17 @@ def worker_count(features: Tensor | Inputs, asked: int | None) -> int:
     return asked
 
 
-def in_order(inputs: Inputs, workers: int) -> Iterator[tuple[NDArray[np.int64], Batch]]:
-    """All rows once, those of like length together: row numbers and what the network takes."""
+def in_order(
+    inputs: Inputs, workers: int, chosen: Sequence[int] | None = None
+) -> Iterator[tuple[NDArray[np.int64], Batch]]:
+    """All rows once, those of like length together: row numbers and what the network takes.
+
+    `chosen` are the rows to take, where it is not all of them.
+    """
     lengths = inputs.lengths
-    order = np.arange(len(inputs)) if lengths is None else np.argsort(lengths, kind="stable")
+    order = np.arange(len(inputs)) if chosen is None else np.array(chosen, dtype=np.int64)
+    if lengths is not None:
+        order = order[np.argsort(lengths[order], kind="stable")]
     parts = [order[i : i + _MEDIA_ROWS] for i in range(0, len(order), _MEDIA_ROWS)]
     yield from zip(parts, prefetched(inputs.take, parts, workers), strict=True)
 
@@ -108,16 +116,62 @@ def _curve_of_inputs(network: OrdinalNetwork, inputs: Inputs, workers: int) -> R
     return RankCurve.concatenate(curves).rows(back)
 
 
-@torch.no_grad()
-def precomputed(network: nn.Module, features: Any) -> Any:
-    """Inputs whose texts are already encoded, where the encoder is frozen and would not change."""
-    text = text_network(network)
-    if not isinstance(features, Inputs) or not isinstance(text, PretrainedText) or not text.frozen:
+def precomputed(network: nn.Module, features: Any, workers: int = 0) -> Any:
+    """Inputs whose texts and images are already encoded, where an encoder is frozen.
+
+    What was encoded before is taken from the cache; see :mod:`echelon.networks.encodings`.
+    """
+    backbone = getattr(network, "backbone", None)
+    if not isinstance(features, Inputs) or not isinstance(backbone, JoinedBackbone):
         return features
-    text.eval()
-    only = Inputs({"text": features.parts["text"]})
-    device = next(text.parameters()).device
-    encoded = torch.empty(len(features), text.out_features)
-    for rows, batch in in_order(only, 0):
-        encoded[torch.from_numpy(rows)] = text.encode(batch["text"].to(device)).float().cpu()
-    return features.replaced("text", encoded)
+    for part, encoder in backbone.parts.items():
+        if is_frozen(encoder) and not isinstance(features.parts[part], Tensor):
+            encoded = encode_once(encoder, part, features, workers)
+            features = features.replaced(part, encoded)
+    return features
+
+
+@torch.no_grad()
+def encode_once(encoder: Any, part: str, features: Inputs, workers: int = 0) -> Tensor:
+    """The encodings (n, out) of one part of all rows by a frozen encoder.
+
+    Equal rows are encoded once, and those that the cache has not at all. A batch is in the cache
+    as soon as it is encoded, so that little is lost where a process is killed.
+    """
+    only, device = Inputs({part: features.parts[part]}), _device(encoder)
+    encoded = torch.empty(len(only), encoder.out_features)
+    folder = cache_folder()
+    training = encoder.training
+    encoder.eval()
+    if folder is None:
+        for rows, batch in in_order(only, workers):
+            encoded[torch.from_numpy(rows)] = encoder.encode(batch[part].to(device)).float().cpu()
+        encoder.train(training)
+        return encoded
+    cache = Encodings(folder, encoder_digest(encoder), encoder.out_features)
+    keys: dict[int, bytes] = {}
+    for rows, batch in in_order(only, workers):
+        keys.update(zip(rows.tolist(), map(row_key, _unpadded(batch[part])), strict=True))
+    with cache.turn():
+        known = cache.get([*keys.values()])
+        first = {key: row for row, key in keys.items() if key not in known}
+        missing = sorted(first.values())
+        for rows, batch in in_order(only, workers, missing):
+            made = encoder.encode(batch[part].to(device)).float().cpu()
+            cache.add([keys[row] for row in rows.tolist()], made)
+            known.update(zip((keys[row] for row in rows.tolist()), made, strict=True))
+    for row, key in keys.items():
+        encoded[row] = known[key]
+    encoder.train(training)
+    return encoded
+
+
+def _device(module: nn.Module) -> torch.device:
+    tensors = (*module.parameters(), *module.buffers())
+    return tensors[0].device if tensors else torch.device("cpu")
+
+
+def _unpadded(batch: Tensor) -> Iterator[Tensor]:
+    """Each row of what an encoder takes, without what stands behind the end of a text."""
+    for row in batch:
+        yield row[row >= 0] if row.dim() == 1 and not row.is_floating_point() else row

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from echelon.data.kinds.base import KINDS
+from echelon.data.kinds.base import KINDS, TABLE
 from echelon.spaces import Between, OneOf, Space
 
 if TYPE_CHECKING:
     from torch import nn
 
 OWN = "module"  # the name of a backbone that is a module of the user's
+FROZEN = "frozen"  # the option of backbones that are left as they are
 
 Names = str | Mapping[str, str]
 
@@ -93,7 +94,7 @@ class BackboneRow:
 
     def pace_with(self, options: Mapping[str, Any]) -> Pace:
         """How it is trained with these options."""
-        if self.frozen_pace is not None and options.get("frozen"):
+        if self.frozen_pace is not None and options.get(FROZEN):
             return self.frozen_pace
         return self.pace
 
@@ -103,6 +104,8 @@ _OF_TABLES: Space = {
     "dropout": Between(0.0, 0.4),
     "hidden": OneOf(([96, 96], [192, 192], [192, 192, 192], [320, 320, 320])),
 }
+# What is computed once costs next to nothing in a step, so that many can be made.
+_FROZEN_IMAGES = Pace(2e-3, 0.01, epochs=20, batch_size=64, min_steps=1500)
 
 BACKBONES: Mapping[str, BackboneRow] = {
     row.name: row
@@ -169,9 +172,17 @@ BACKBONES: Mapping[str, BackboneRow] = {
             "A network of timm.",
             "timm",
             Pace(1e-3, 0.05, epochs=20, batch_size=32, min_steps=600),
+            frozen_pace=_FROZEN_IMAGES,
             extra="vision",
         ),
     )
+}
+
+# A module of the user's, by what it reads.
+_OWN_ROWS: Mapping[str, BackboneRow] = {
+    TABLE: BackboneRow(OWN, TABLE, "", "A module of the user's."),
+    "text": replace(BACKBONES["hf:"], name=OWN, builder="", encoding="words", extra=None),
+    "image": replace(BACKBONES["timm:"], name=OWN, builder="", encoding="own", extra=None),
 }
 
 PARTS: tuple[str, ...] = tuple(KINDS)  # what a row may hold
@@ -217,6 +228,17 @@ def backbone_row(name: str) -> BackboneRow:
     raise ValueError(f"backbone must be one of {listed}, or an nn.Module; got {name!r}")
 
 
+def row_of(name: str, part: str) -> BackboneRow:
+    """The row of the backbone that reads a part, also where that is a module of the user's.
+
+    Examples
+    --------
+    >>> row_of("module", "image").encoding
+    'own'
+    """
+    return _OWN_ROWS[part] if name == OWN else backbone_row(name)
+
+
 def part_of(name: str) -> str:
     """The part of a row that a backbone reads: "table", "text" or "image".
 
@@ -228,9 +250,9 @@ def part_of(name: str) -> str:
     return backbone_row(name).kind
 
 
-def pace_of(name: str, options: Mapping[str, Any]) -> Pace:
-    """How a backbone is trained with these options, also one of the user's own."""
-    return Pace() if name == OWN else backbone_row(name).pace_with(options)
+def pace_of(name: str, part: str, options: Mapping[str, Any]) -> Pace:
+    """How the backbone of a part is trained with these options, also one of the user's own."""
+    return row_of(name, part).pace_with(options)
 
 
 def option_space(name: str) -> Space:

@@ -185,17 +185,24 @@ class PaperMLP(nn.Sequential):
         self.out_features = size
 
 
-def output_size(backbone: nn.Module, num_features: int) -> int:
-    """How many features a backbone of the user's gives, tried out on two rows."""
+def output_size(
+    backbone: nn.Module, num_features: int = 0, *, example: Tensor | None = None
+) -> int:
+    """How many features a backbone of the user's gives, tried out on two rows.
+
+    They are rows of a table with so many features, or the example (2, ...) of other inputs.
+    """
+    given = torch.zeros(2, num_features) if example is None else example
+    shape = ", ".join(["n", *map(str, given.shape[1:])])
     training = backbone.training
     parameter = next(backbone.parameters(), torch.zeros(0))
     backbone.eval()
     try:
         with torch.no_grad():
-            tried = backbone(torch.zeros(2, num_features, device=parameter.device))
+            tried = backbone(given.to(parameter.device))
     except Exception as error:
         raise ValueError(
-            f"the backbone must take features of the shape (n, {num_features}); it raised "
+            f"the backbone must take features of the shape ({shape}); it raised "
             f"{type(error).__name__}: {error}"
         ) from None
     finally:

@@ -4,18 +4,14 @@ They are made of results: the documents that `echelon reproduce` writes, one for
 cell that was not run shows the published figure and says so.
 """
 
-import csv
-import io
-import json
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from echelon.evaluation.metrics import METRICS
+from echelon.paper import notes as said
 from echelon.paper.figures import (
     CATEGORIES,
     DATASETS,
@@ -25,9 +21,10 @@ from echelon.paper.figures import (
     published,
     published_settings,
 )
+from echelon.paper.image_tables import IMAGE_SETS, images_table
+from echelon.paper.results import Result, Table, mean_and_deviation
 from echelon.storage.atomic import write_text
 
-RESULT_FORMAT = 1  # of the file results.json; the first ones have no number
 MAIN_METHODS = ("ce", "ornn", "coral", "corn")
 PAPER_NETWORKS = {
     "tripadvisor": "LSTM",
@@ -45,113 +42,14 @@ NOT_RUN = "not run"
 _MISSING = "-"
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table that can be written as Markdown, CSV and LaTeX.
-
-    Parameters
-    ----------
-    title : str
-    columns : sequence of str
-    rows : sequence of sequences of str
-    notes : sequence of str
-        Sentences below the table.
-    """
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    notes: Sequence[str] = field(default_factory=tuple)
-
-    def markdown(self) -> str:
-        """With the notes below."""
-        lines = ["| " + " | ".join(self.columns) + " |"]
-        lines.append("| " + " | ".join(["---"] + ["---:"] * (len(self.columns) - 1)) + " |")
-        lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
-                  for row in self.rows]  # fmt: skip
-        notes = [""] + [f"- {note}" for note in self.notes] if self.notes else []
-        return "\n".join([*lines, *notes])
-
-    def csv(self) -> str:
-        """The cells alone."""
-        stream = io.StringIO()
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows(self.rows)
-        return stream.getvalue()
-
-    def latex(self) -> str:
-        """A table environment, for the package booktabs."""
-        body = [" & ".join(_latex(cell) for cell in row) + r" \\" for row in self.rows]
-        return "\n".join(
-            [
-                r"\begin{table}",
-                rf"\caption{{{_latex(self.title)}}}",
-                rf"\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}",
-                r"\toprule",
-                " & ".join(_latex(name) for name in self.columns) + r" \\",
-                r"\midrule",
-                *body,
-                r"\bottomrule",
-                r"\end{tabular}",
-                *(rf"\par\footnotesize {_latex(note)}" for note in self.notes),
-                r"\end{table}",
-                "",
-            ]
-        )
-
-
-@dataclass(frozen=True)
-class Result:
-    """What one experiment found; `name` says how it was run."""
-
-    dataset: str
-    name: str
-    document: Mapping[str, Any]
-
-    @property
-    def backbone(self) -> str | None:
-        """The network, where it is not the paper's."""
-        name: str | None = self.document["experiment"].get("backbone")
-        return name
-
-    @classmethod
-    def of(cls, document: Mapping[str, Any]) -> "Result":
-        """From a document of `echelon reproduce`; one without a number is of the first format."""
-        try:
-            what, number = document["experiment"], document.get("format", RESULT_FORMAT)
-            result = cls(what["dataset"], what["name"], document)
-        except (AttributeError, KeyError, TypeError):
-            raise ValueError("this is not a result that `echelon reproduce` wrote") from None
-        if type(number) is not int or number != RESULT_FORMAT:
-            raise ValueError(
-                f"this result of {result.dataset} was written by another echelon, in format "
-                f"{number!r:.20}, and this one reads format {RESULT_FORMAT}: make it anew"
-            )
-        return result
-
-    @classmethod
-    def read(cls, path: str | Path) -> "Result":
-        """From a file."""
-        try:
-            return cls.of(json.loads(Path(path).read_text(encoding="utf-8")))
-        except (OSError, json.JSONDecodeError) as error:
-            raise ValueError(f"{path} is not a readable result: {error}") from None
-
-    def values(self, method: str, metric: str) -> dict[int, float]:
-        """By seed; those without a seed, such as the floor, have the seed 0."""
-        return {
-            run["seed"] or 0: run[metric]
-            for run in self.document["runs"]
-            if run["method"] == method and run.get(metric) is not None
-        }
-
-
 def paper_tables(results: Sequence[Result]) -> dict[str, Table]:
     """All tables of the paper, by name, and one of the data that need no file, where they ran."""
     embedded = [r for r in results if r.dataset in EMBEDDED]
     extra = {"embedded": embedded_table(embedded)} if embedded else {}
-    if len(embedded) == len(results) and embedded:
+    images = [r for r in results if r.dataset in IMAGE_SETS]
+    if images:
+        extra["images"] = images_table(images)
+    if len(embedded) + len(images) == len(results) and extra:
         return extra
     media = [r for r in results if r.dataset in PAPER_NETWORKS]
     if media:
@@ -201,7 +99,7 @@ def main_table(results: Sequence[Result]) -> Table:
         for method in MAIN_METHODS
     ]
     floor = [
-        _mean(r.values("best possible", m), 3) if r is not None else _MISSING
+        mean_and_deviation(r.values("best possible", m), 3) if r is not None else _MISSING
         for _, _, r in places
         for m in metrics
     ]
@@ -209,7 +107,9 @@ def main_table(results: Sequence[Result]) -> Table:
         rows.append(["best possible", *floor])
     notes = [
         "In brackets: the published logs, which print two decimals. Lower is better.",
-        "The published image runs of CORN had 50 epochs (nine of ten), those of its rivals 200.",
+        said.SWAPPED,
+        said.EPOCHS,
+        said.PERSONS,
         *(f"{r.name}: {words}" for _, _, r in places if r is not None for words in _verdicts(r)),
     ]
     return Table("Main results", columns, rows, notes)
@@ -233,8 +133,7 @@ def seeds_table(results: Sequence[Result]) -> Table:
         for method in MAIN_METHODS
         for seed in range(5)
     ]
-    note = "The printed row of CORN on Fireman repeats that of OR-NN; the logs are shown."
-    return Table("Every seed", columns, rows, [note])
+    return Table("Every seed", columns, rows, [said.COPIED_ROW, said.SWAPPED])
 
 
 def ablation_table(results: Sequence[Result]) -> Table:
@@ -246,7 +145,7 @@ def ablation_table(results: Sequence[Result]) -> Table:
             mean, sd = PRINTED_AES_CORN
             cells[0] = f"{NOT_RUN} ({mean:.2f} ± {sd:.2f}, printed only)"
         rows.append([title, *cells])
-    notes = ["The published mask leaves the examples of the lowest class out of every task."]
+    notes = [said.MASK, said.ABLATION_SUBSETS, said.ABLATION_AES]
     for _, _, result in _places(results, ("fireman",)):
         if result is not None and (gain := _difference(result, "corn", WORDS)) is not None:
             notes.append(
@@ -280,7 +179,11 @@ def hyperparameters_table(results: Sequence[Result]) -> Table:
         "batch sizes 16 to 512; one or two layers of 50, 100, 200 or 300 units "
         "(`experiments/paper-mlp-grid.toml`)."
     )
-    return Table("Hyperparameters", columns, rows, [note])
+    others = (
+        "The grids of its ResNet34 and of its LSTM are `experiments/paper-resnet34-grid.toml` and "
+        "`experiments/paper-lstm-grid.toml`."
+    )
+    return Table("Hyperparameters", columns, rows, [note, others, said.HYPERPARAMETERS_AES])
 
 
 def aes_table(results: Sequence[Result]) -> Table:
@@ -302,8 +205,8 @@ def aes_table(results: Sequence[Result]) -> Table:
     rows.append(["Mean of the four", *overall])
     notes = [
         "One run each. CNNPOR and SORD are printed figures of their own papers.",
-        "The logs differ from the printed table: CORN on animals and people has 0.28 and 0.29 "
-        "(printed 0.26), CE on animals and people 0.27 (printed 0.28 and 0.29).",
+        said.AES_LOGS,
+        said.VGG16,
     ]
     return Table("VGG16 on AES, MAE", ["category", *(METHODS[m] for m in methods)], rows, notes)
 
@@ -325,9 +228,8 @@ def text_table(results: Sequence[Result]) -> Table:
         *(f"{title} {METRICS[m].title}" for title, _, _ in places for m in metrics),
     ]
     notes = [
-        "The published scripts number the labels by how often they occur, so that the ranks are "
-        "shuffled, and their LSTM reads its padding: the published errors are far above what the "
-        "data allow.",
+        said.SHUFFLED_RANKS,
+        said.TEXT_DIVISIONS,
         *(words for _, d, r in places if r is not None and (words := _if_shuffled(r, d))),
         *(f"{title}: {words}" for title, _, r in places if r is not None for words in _verdicts(r)),
     ]
@@ -347,8 +249,9 @@ def networks_table(results: Sequence[Result]) -> Table:
                 continue
             seconds = result.document["experiment"].get("longest_run", {}).get(method)
             rows.append(
-                [DATASETS[result.dataset], network, title, str(len(mae)), _mean(mae, 3),
-                 _mean(rmse, 3), _MISSING if seconds is None else f"{seconds:.0f} s"]
+                [DATASETS[result.dataset], network, title, str(len(mae)),
+                 mean_and_deviation(mae, 3), mean_and_deviation(rmse, 3),
+                 _MISSING if seconds is None else f"{seconds:.0f} s"]
             )  # fmt: skip
     columns = ["data", "network", "method", "seeds", "MAE", "RMSE", "longest run"]
     return Table("Networks on texts and images", columns, rows)
@@ -377,11 +280,14 @@ def embedded_table(results: Sequence[Result]) -> Table:
     titles = [_titled(EMBEDDED[r.dataset], r, _count(results, r.dataset)) for r in results]
     columns = ["method", *(f"{title} {METRICS[m].title}" for title in titles for m in metrics)]
     rows = [
-        [METHODS[method], *(_mean(r.values(method, m), 3) for r in results for m in metrics)]
+        [
+            METHODS[method],
+            *(mean_and_deviation(r.values(method, m), 3) for r in results for m in metrics),
+        ]
         for method in MAIN_METHODS
     ]
     rows += [
-        [name, *(_mean(r.values(name, m), 3) for r in results for m in metrics)]
+        [name, *(mean_and_deviation(r.values(name, m), 3) for r in results for m in metrics)]
         for name in ("best possible", "constant")
     ]
     notes = [f"{title}: {words}" for title, r in zip(titles, results, strict=True)
@@ -412,24 +318,14 @@ def _titled(title: str, result: Result | None, count: int) -> str:
     return title if result is None or count < 2 else f"{title} ({result.name})"
 
 
-def _mean(values: Mapping[int, float], decimals: int) -> str:
-    if not values:
-        return _MISSING
-    numbers = list(values.values())
-    text = f"{np.mean(numbers):.{decimals}f}"
-    if len(numbers) > 1:
-        text += f" ± {np.std(numbers, ddof=1):.{decimals}f}"
-    return text
-
-
 def _mean_cell(
     result: Result | None, dataset: str, method: str, metric: str, category: str = ""
 ) -> str:
     runs = published(dataset, method, category)
-    theirs = _mean({s: run[metric] for s, run in runs.items() if metric in run}, 3)
+    theirs = mean_and_deviation({s: run[metric] for s, run in runs.items() if metric in run}, 3)
     ours = result.values(method, metric) if result is not None else {}
     bracket = "" if theirs == _MISSING else f" ({theirs})"
-    return (_mean(ours, 3) if ours else NOT_RUN) + bracket
+    return (mean_and_deviation(ours, 3) if ours else NOT_RUN) + bracket
 
 
 def _seed_cell(result: Result | None, dataset: str, method: str, metric: str, seed: int) -> str:
@@ -456,8 +352,3 @@ def _verdicts(result: Result) -> list[str]:
         for difference in result.document.get("differences", ())
         if {difference["first"], difference["second"]} <= set(MAIN_METHODS)
     ]
-
-
-def _latex(text: str) -> str:
-    text = re.sub(r"([&%$#_{}])", r"\\\1", text)
-    return text.replace("±", r"$\pm$").replace("`", "'")

@@ -101,9 +101,10 @@ def partition_task(
     partition: Partition,
     *,
     floor: NDArray[np.float64] | None = None,
+    split: int = 0,
     details: dict[str, Any] | None = None,
 ) -> Task:
-    """A task of data that come in three parts."""
+    """A task of data that come in three subsets; `split` says which of several divisions it is."""
     return Task(
         partition.name,
         Labels(np.array(partition.classes)),
@@ -112,7 +113,9 @@ def partition_task(
         partition.features["test"],
         partition.ranks["test"],
         validation=(partition.features["valid"], partition.ranks["valid"]),
+        groups=None if partition.groups is None else partition.groups["train"],
         floor=floor,
+        split=split,
         columns_by_kind=partition.columns_by_kind,
         details=details or {},
     )

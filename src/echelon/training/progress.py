@@ -204,3 +204,24 @@ def run_bar(total: int, shown: bool) -> Iterator[Callable[[str, bool], None] | N
             progress.update(task, completed=done, description=name, left=left)
 
         yield report
+
+
+@contextmanager
+def step_bar(title: str, total: int, shown: bool) -> Iterator[Callable[[str], None]]:
+    """Something to call with the name of each step that is done; a bar shows how many are."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(file=drawing_stream())
+    if not shown or not console.is_terminal:
+        yield lambda name: None
+        return
+    columns = (
+        TextColumn(title),
+        BarColumn(bar_width=_BAR),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda name: progress.advance(task)

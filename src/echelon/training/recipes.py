@@ -139,9 +139,17 @@ _PAPER_RUNS: Mapping[str, tuple[Mapping[str, tuple[float, int]], bool]] = {
         True,
     ),
 }
-_PAPER_LSTM: Mapping[str, Any] = {
-    "embedding": 128, "hidden": 256, "pooling": "last", "dropout": 0.0, "word_dropout": 0.0,
+# What the published networks are, by the beginning of the backbone's name: torchvision's ResNet,
+# whose last norms do not start at 0, and its VGG, which drops half of its last two layers.
+_PAPER_NETWORKS: Mapping[str, Mapping[str, Any]] = {
+    "lstm": {
+        "embedding": 128, "hidden": 256, "pooling": "last", "dropout": 0.0, "word_dropout": 0.0,
+    },
+    "timm:resnet": {"zero_init_last": False},
+    "timm:vgg": {"drop_rate": 0.5},
 }  # fmt: skip
+# The published image and text code divides by all active pairs for CORN, and by rows for the rest.
+_PAPER_MEDIA_NORMALISER = {"ornn": "rows", "coral": "rows"}
 
 
 # Rows below which those held out are missed, so that the network is refitted; see docs/log.md.
@@ -214,9 +222,10 @@ def make_spec(
     recipe : {"default", "paper"}
     method : str
     backbone : str, mapping from part to str, or nn.Module, optional
-        Without one, the recipe's own for tables (of the default recipe up to 5,000 rows three of
-        ``"tabm"`` with two hidden layers, and ``"mlp"`` above, with options of backbones, and for
-        methods that compare the rows of a batch), and the default of every other part.
+        A module reads rows of one part, whatever that is. Without one, the recipe's own for tables
+        (of the default recipe up to 5,000 rows three of ``"tabm"`` with two hidden layers, and
+        ``"mlp"`` above, with options of backbones, and for methods that compare the rows of a
+        batch), and the default of every other part.
     parts : tuple of str
         Some of "table", "text" and "image".
     overrides : mapping
@@ -236,9 +245,12 @@ def make_spec(
     asked: Names | None
     is_small = False
     if isinstance(backbone, nn.Module):
-        if parts != ("table",):
-            raise ValueError("a backbone of your own takes numbers and categories only")
-        asked, backbones = None, {"table": OWN}
+        if len(parts) != 1:
+            raise ValueError(
+                f"a backbone of your own reads one kind of input, and these rows have "
+                f"{' and '.join(parts)}: leave out the other columns, or name the backbones"
+            )
+        asked, backbones = None, {parts[0]: OWN}
     else:
         asked = backbone
         if asked is None and parts == ("table",):
@@ -310,9 +322,12 @@ def _paper_spec(spec: NetworkSpec) -> NetworkSpec:
             else {},
             method_options={"normaliser": normaliser} if normaliser else {},
         )
+    network = next((o for start, o in _PAPER_NETWORKS.items() if name.startswith(start)), None)
+    normaliser = _PAPER_MEDIA_NORMALISER.get(spec.method)
     return replace(
         spec,
-        backbone_options={part: _PAPER_LSTM} if name == "lstm" else {},
+        backbone_options={} if network is None else {part: network},
+        method_options={"normaliser": normaliser} if normaliser else {},
         input_options={part: {"preprocessing": "paper"}} if name.startswith("timm:") else {},
     )
 
@@ -355,7 +370,7 @@ def make_settings(
     if "batch_size" in given:  # which the recipes count with
         _require_whole("batch_size", given["batch_size"])
     part, name = _leading(spec)
-    pace = pace_of(name, spec.options_of(part))
+    pace = pace_of(name, part, spec.options_of(part))
     settings = _default(pace, num_rows, given.get("batch_size"))
     if recipe == "paper":
         settings = _paper(spec.method) if part == "table" else _paper_media(settings, spec, part)
@@ -434,6 +449,7 @@ def _paper_media(settings: Settings, spec: NetworkSpec, part: str) -> Settings:
         learning_rate=rate,
         weight_decay=0.0,
         metric="rmse",
+        patience=None,
         clip_norm=None,
         schedule="constant",
         drop_last=drop_last,

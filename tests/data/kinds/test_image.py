@@ -19,11 +19,13 @@ from echelon.data.kinds.image import (
     ImageSettings,
     find_broken,
     open_image,
+    paper_faces,
     paper_images,
     rebuild_images,
     small_images,
     timm_images,
 )
+from echelon.networks.image import Pixels
 
 RED = (200, 30, 10)
 
@@ -185,10 +187,32 @@ def test_named_preprocessing() -> None:
     assert rebuild_images(paper.describe()) == paper
 
 
+def test_faces_of_the_paper_are_cut_from_the_middle_and_neither_mirrored_nor_scaled() -> None:
+    faces = paper_faces()
+    wide = np.zeros((240, 200, 3), np.uint8)
+    wide[50:190, 30:170] = 255  # the middle 140 of an aligned face
+    pixels = Images(cells(wide), faces).take(np.array([0]))
+    assert pixels.shape == (1, 3, 120, 120)
+    assert pixels.min() == 255
+    small = np.full((100, 101, 3), 255, np.uint8)  # smaller than 140: black around it
+    resized = Images(cells(small), ImageSettings(140, 140, centre=140))._resized(0)
+    assert resized[:20].max() == 0
+    assert resized[20:120, 19:120].min() == 255
+    assert resized[:, 120:].max() == 0
+    half = wide.copy()
+    half[:, :100] = 0  # bright on the right alone: a mirrored one would be bright on the left
+    for seed in range(20):
+        assert Images(cells(half), faces).take(np.array([0]), (seed, 0))[..., :40].max() == 0
+    assert rebuild_images(faces.describe()) == faces
+    scaled = Pixels(faces.mean, faces.std)(pixels)
+    assert (float(scaled.min()), float(scaled.max())) == (1.0, 1.0)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"crop": 300}, "crop must lie between 1 and"),
+        ({"centre": 0}, "centre must be a whole number from 1"),
         ({"interpolation": "best"}, "interpolation must be one of"),
         ({"colour": 1}, "images do not take these options"),
     ],

@@ -49,7 +49,7 @@ _KEPT_BYTES = 512 * 2**20  # of decoded images that are kept between epochs
 _LARGEST_RESIZED = 4096  # pixels a side of what a network sees
 _BAND_PIXELS = 2**22  # that are converted at once
 _LARGE_PIXELS = 2**24  # of a image that is opened while no other large one is
-_PREPROCESSING = ("own", "paper", "timm")
+_PREPROCESSING = ("own", "paper", "paper_faces", "timm")
 _RESAMPLING = ("nearest", "bilinear", "bicubic", "lanczos")
 
 _one_large_image = threading.Lock()
@@ -80,6 +80,9 @@ class ImageSettings:
     interpolation : {"nearest", "bilinear", "bicubic", "lanczos"}
     mean, std : tuple of 3 floats
         What the network subtracts from and divides its pixels (0..1) by.
+    centre : int, optional
+        Pixels a side of the middle that is cut out before resizing, with black around an image
+        that is smaller; the whole image without it.
     """
 
     resize: int
@@ -90,10 +93,13 @@ class ImageSettings:
     interpolation: str = "bilinear"
     mean: tuple[float, ...] = (0.5, 0.5, 0.5)
     std: tuple[float, ...] = (0.25, 0.25, 0.25)
+    centre: int | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("resize", 1), ("crop", 1), ("pad", 0)):
+        for name, least in (("resize", 1), ("crop", 1), ("pad", 0), ("centre", 1)):
             value = getattr(self, name)
+            if name == "centre" and value is None:
+                continue
             is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
             if not is_whole or not least <= value <= _LARGEST_RESIZED:
                 raise ValueError(
@@ -155,9 +161,19 @@ def rebuild_images(described: Mapping[str, Any]) -> ImageSettings:
 
 
 def paper_images(**changed: Any) -> ImageSettings:
-    """The preprocessing of the CORN paper: resize 256, random crop 224, flip."""
+    """The preprocessing of the CORN paper for photographs: resize 256, random crop 224, flip."""
     return _changed(
         ImageSettings(256, 224, flip=True, mean=IMAGENET_MEAN, std=IMAGENET_STD), changed
+    )
+
+
+def paper_faces(**changed: Any) -> ImageSettings:
+    """The preprocessing of the CORN paper for faces: the middle 140, resize 128, random crop 120.
+
+    They are neither mirrored nor scaled: pixels run from 0 to 1.
+    """
+    return _changed(
+        ImageSettings(128, 120, mean=(0.0, 0.0, 0.0), std=(1.0, 1.0, 1.0), centre=140), changed
     )
 
 
@@ -424,6 +440,8 @@ def resize(image: Any, settings: ImageSettings) -> NDArray[np.uint8]:
     """An RGB image as an array (h, w, 3), resized but not cropped."""
     from PIL import Image
 
+    if settings.centre is not None:
+        image = _middle(image, settings.centre)
     width = height = settings.resize
     if settings.keep_shape:
         scale = settings.resize / min(image.size)
@@ -434,6 +452,17 @@ def resize(image: Any, settings: ImageSettings) -> NDArray[np.uint8]:
         method = getattr(Image.Resampling, settings.interpolation.upper())
         image = image.resize((width, height), method, reducing_gap=3.0)
     return np.asarray(image, dtype=np.uint8)
+
+
+def _middle(image: Any, size: int) -> Any:
+    """The middle of an image, `size` pixels a side, black where the image has none.
+
+    What is odd is rounded as torchvision does.
+    """
+    left, top = (
+        round((side - size) / 2) if side >= size else -((size - side) // 2) for side in image.size
+    )
+    return image.crop((left, top, left + size, top + size))
 
 
 # ---- the kind ------------------------------------------------------------------------------------
@@ -483,7 +512,9 @@ class ImageKind(CellKind):
             raise ValueError(f"preprocessing must be one of {listed}; got {way!r}")
         if way == "own":
             return small_images(cells, **options)
-        return paper_images(**options) if way == "paper" else timm_images(source, **options)
+        if way == "timm":
+            return timm_images(source, **options)
+        return paper_images(**options) if way == "paper" else paper_faces(**options)
 
     def rebuild(self, described: Mapping[str, Any]) -> Encoding:
         """Settings from what they described."""
