@@ -292,6 +292,13 @@ METHODS: Mapping[str, MethodSpec] = MappingProxyType(
         )
     }
 )
+"""The methods by name, each with what it needs and what it promises.
+
+>>> METHODS["corn"].summary
+'conditional binary tasks and the chain rule (Shi et al.)'
+>>> METHODS["clm"].options
+{'link': 'logit'}
+"""
 
 
 class Method:
@@ -300,6 +307,7 @@ class Method:
     Parameters
     ----------
     name : str
+        One of ``echelon.METHODS``.
     num_classes : int
         K, at least 2.
     options : Mapping
@@ -311,6 +319,14 @@ class Method:
         J, the size of the last dimension of the logits.
 
     :func:`method` is the shorter way to make one.
+
+    Examples
+    --------
+    >>> corn = Method("corn", 5, {})
+    >>> corn.num_logits
+    4
+    >>> corn == method("corn", num_classes=5)
+    True
     """
 
     def __init__(self, name: str, num_classes: int, options: Mapping[str, Any]) -> None:
@@ -397,7 +413,9 @@ class Method:
         Parameters
         ----------
         logits : Tensor, shape (..., J)
+            What the method's head gives.
         ranks : Tensor, shape (...) of integers, or (..., K) of floats for soft labels
+            The true ranks, 0..K-1, or a distribution over the ranks for each row.
         task_weight : shape (K-1,), optional
             Only for methods with binary tasks.
         dim : int
@@ -449,6 +467,7 @@ class Method:
         Parameters
         ----------
         logits : Tensor or array, shape (..., J)
+            What the method's head gives.
         dim : int
             The dimension of the logits that has the size J: 1 for (N, J, height, width). The
             curve has its ranks last in any case, and one decision for each place (N, height,
@@ -473,6 +492,7 @@ class Method:
         Parameters
         ----------
         ranks : Tensor, shape (...) of integers
+            The true ranks, 0..K-1.
 
         Returns
         -------

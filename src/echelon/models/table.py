@@ -105,6 +105,13 @@ MODELS: Mapping[str, ModelRow] = {
         ),
     )
 }
+"""The models by name, each with its summary and its traits.
+
+>>> MODELS["boosting"].summary
+'Gradient-boosted trees on all thresholds at once.'
+>>> [name for name, row in MODELS.items() if not row.exports]
+['neighbors', 'reduction']
+"""
 
 
 def model_class(name: str) -> Any:
