@@ -294,6 +294,8 @@ METHODS: Mapping[str, MethodSpec] = MappingProxyType(
 )
 """The methods by name, each with what it needs and what it promises.
 
+Examples
+--------
 >>> METHODS["corn"].summary
 'conditional binary tasks and the chain rule (Shi et al.)'
 >>> METHODS["clm"].options
@@ -303,6 +305,8 @@ METHODS: Mapping[str, MethodSpec] = MappingProxyType(
 
 class Method:
     """A method for a number of classes: its head, its loss and its curve.
+
+    :func:`method` is the shorter way to make one.
 
     Parameters
     ----------
@@ -317,8 +321,6 @@ class Method:
     ----------
     num_logits : int
         J, the size of the last dimension of the logits.
-
-    :func:`method` is the shorter way to make one.
 
     Examples
     --------

@@ -580,6 +580,8 @@ METRICS: Mapping[str, Metric] = {
 }  # fmt: skip
 """The metrics by name, each with its title, its meaning and its function.
 
+Examples
+--------
 >>> METRICS["mae"].meaning
 'The mean absolute error: by how many classes a prediction misses on average.'
 """

@@ -118,6 +118,8 @@ SCORERS: Mapping[str, OrdinalScorer] = {
 }
 """The scorers by name, one for every metric.
 
+Examples
+--------
 >>> "neg_mae" in SCORERS and "quadratic_weighted_kappa" in SCORERS
 True
 """

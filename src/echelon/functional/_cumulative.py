@@ -19,7 +19,7 @@ from echelon.functional._labels import Weights, read, reduce_terms, with_ranks_l
 from echelon.functional._precision import as_float, wide
 
 Link = Literal["logit", "probit", "cloglog"]
-"""The distribution of the noise around a score: logistic, normal, or that of proportional hazards."""
+"""The distribution of the noise around a score: logistic, normal, or of proportional hazards."""
 
 _LINKS = ("logit", "probit", "cloglog")
 _MAX_LOG_SIGMA = 30.0  # keeps squared residuals of 1e4 spreads finite in float32

@@ -107,6 +107,8 @@ MODELS: Mapping[str, ModelRow] = {
 }
 """The models by name, each with its summary and its traits.
 
+Examples
+--------
 >>> MODELS["boosting"].summary
 'Gradient-boosted trees on all thresholds at once.'
 >>> [name for name, row in MODELS.items() if not row.exports]
