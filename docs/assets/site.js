@@ -1,4 +1,4 @@
-/* What is too wide to be shown at once can be scrolled with the keyboard, too. */
+/* What the theme leaves out for those who do not use a mouse, or do not see the page. */
 const reachable = () => {
   for (const region of document.querySelectorAll(".md-typeset__scrollwrap, .md-typeset pre > code")) {
     if (region.scrollWidth > region.clientWidth) {
@@ -6,5 +6,6 @@ const reachable = () => {
     }
   }
 };
+document.querySelector(".md-search[role=dialog]")?.setAttribute("aria-label", "Search");
 window.addEventListener("load", reachable);
 window.addEventListener("resize", reachable);
