@@ -65,7 +65,9 @@ def _option_row(option: Any, context: Any) -> str:
     """A row of the table of options, or of arguments."""
     record = option.get_help_record(context)
     names, words = record if record is not None else (option.make_metavar(context), "")
-    names = re.sub(r"<(\w+)>", lambda match: match[1].upper(), names.replace("|", "\\|"))
+    names = re.sub(
+        r"<(?:list\[)?(\w+)\]?>", lambda match: match[1].upper(), names.replace("|", "\\|")
+    )
     words = " ".join(words.split()).replace("|", "\\|").replace("<", "&lt;")
     words = re.sub(r" ?\[(default: .*?|required)\]$", r" *\1*", words)
     return f"| `{names.strip()}` | {words} |"
