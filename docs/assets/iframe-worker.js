@@ -1,5 +1,11 @@
 /* The search runs in a worker, which browsers refuse to pages that are opened as files. There, a
    frame that nobody sees takes its place. Elsewhere this does nothing. */
+/* A hyphen at the end of a word, as while one types "coral-pytorch", is no query to the search. */
+const tidied = (message) =>
+  typeof message?.data === "string"
+    ? { ...message, data: message.data.replace(/-+(?=[\s*~^]|$)/g, "") }
+    : message;
+
 if (location.protocol === "file:") {
   window.Worker = class extends EventTarget {
     #frame = document.createElement("iframe");
@@ -39,11 +45,16 @@ if (location.protocol === "file:") {
         this.#waiting.push(data);
         return;
       }
-      this.#frame.contentWindow.dispatchEvent(new MessageEvent("message", { data }));
+      this.#frame.contentWindow.dispatchEvent(new MessageEvent("message", { data: tidied(data) }));
     }
 
     terminate() {
       this.#frame.remove();
     }
+  };
+} else {
+  const post = Worker.prototype.postMessage;
+  Worker.prototype.postMessage = function (message, ...rest) {
+    return post.call(this, tidied(message), ...rest);
   };
 }

@@ -30,7 +30,7 @@ def test_the_start_leads_to_a_model_a_kappa_an_interval_and_a_page(tmp_path, mon
         )
         assert done.returncode == 0, f"{name(block.page)}: {words}\n{done.stderr}"
         printed += done.stdout
-    assert "QWK" in printed
+    assert "quadratic_weighted_kappa" in printed
     header, first = (tmp_path / "predictions.csv").read_text().splitlines()[:2]
     assert {"lower", "upper"} <= set(header.split(","))
     assert first
