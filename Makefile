@@ -15,7 +15,7 @@ test-memory: export MALLOC_CHECK_ := 3
 test-memory: export MALLOC_PERTURB_ := 165
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-vision test-slow test-memory test-lowest package lint format figures bench clean
+.PHONY: help setup demo test test-vision test-slow test-memory test-lowest package lint format figures docs bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -80,6 +80,9 @@ bench: $(READY) ## time losses, training and prediction, and compare accuracy (h
 
 figures: $(READY) ## draw the figures of the README and the docs again
 	$(BIN)/python docs/making/figures.py
+
+docs: $(READY) ## build the site into build/site, where index.html can be opened
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) $(LOWEST) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache

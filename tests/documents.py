@@ -5,6 +5,7 @@ import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
@@ -47,9 +48,12 @@ def python_pages() -> list[Path]:
     return [page for page in PAGES if any(block.language[:2] == "py" for block in blocks(page))]
 
 
-def run_python(page: Path) -> None:
-    """Run the Python of a page from its top to its end; later blocks know the names of earlier."""
-    names: dict[str, object] = {"__name__": "documented"}
+def run_python(page: Path, until: str = "") -> dict[str, Any]:
+    """Run the Python of a page from its top; later blocks know the names of earlier ones.
+
+    With `until`, the last block to run is the first that holds it. The names are given back.
+    """
+    names: dict[str, Any] = {"__name__": "documented"}
     for block in blocks(page):
         if block.language == "python":
             code = "\n" * (block.line - 1) + block.code  # so that an error names the right line
@@ -63,6 +67,9 @@ def run_python(page: Path) -> None:
             runner.run(test, out=said.append, clear_globs=False)
             assert runner.failures == 0, f"{block}\n{''.join(said)}"
             names.update(test.globs)
+        if until and until in block.code:
+            break
+    return names
 
 
 def commands(page: Path) -> list[tuple[Block, list[str]]]:

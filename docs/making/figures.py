@@ -12,6 +12,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import ideas
 from drawing import Drawing
 
 import echelon
@@ -74,7 +75,13 @@ def curve() -> Drawing:
     return drawing
 
 
-FIGURES: dict[str, Callable[[], Drawing]] = {"curve": curve}
+FIGURES: dict[str, Callable[[], Drawing]] = {
+    "curve": curve,
+    "corn": ideas.corn,
+    "crossings": ideas.crossings,
+    "calibration": ideas.calibration,
+    "conformal": ideas.conformal,
+}
 
 
 def main() -> None:

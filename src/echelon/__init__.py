@@ -1,12 +1,35 @@
-"""Ordinal regression: CORN and every method it is compared with, on one curve.
+"""Ordinal regression: predicting labels that have an order but no known distances.
 
->>> import torch, echelon
->>> corn = echelon.method("corn", num_classes=5)
->>> network = torch.nn.Sequential(torch.nn.Linear(10, 32), torch.nn.ReLU(), corn.head(32))
->>> logits = network(torch.randn(8, 10))
->>> corn.loss(logits, torch.randint(5, (8,))).backward()
->>> corn.curve(logits).median().shape
-torch.Size([8])
+Every model is an estimator in the manner of scikit-learn, and gives a distribution over the labels
+of each row, from which labels, probabilities and intervals are read:
+
+>>> import echelon
+>>> data = echelon.data.make_friedman(600, num_classes=5)  # or a DataFrame and labels of your own
+>>> X, y = data.features, data.ranks
+>>> model = echelon.OrdinalBoosting(random_state=0).fit(X[:400], y[:400])
+>>> model.predict(X[400:]).shape, model.predict_proba(X[400:]).shape
+((200,), (200, 5))
+>>> model.conformalize(X[400:], y[400:]).predict_interval(X[:3], coverage=0.9).shape
+(3, 2)
+
+Models
+    AutoOrdinal (takes several and blends them), OrdinalBoosting (trees), OrdinalClassifier (a
+    network on tables, texts and images), CumulativeLinkModel (proportional odds, with its
+    statistics), OrdinalReduction (any classifier of scikit-learn), OrdinalSVM, PRank,
+    MetricNeighbors, OrdinalBlend. `load` opens a saved one, `cross_val_curve` predicts every row
+    by a model that has not seen it, `as_ranks` turns labels into ranks, MODELS lists the models.
+In a PyTorch loop
+    `method("corn", num_classes=5)` gives a head, a loss and a curve, `convert` puts such a head on
+    a classifier, OrdinalLoss is the loss as a module; METHODS lists the methods.
+The rooms
+    `echelon.functional`: the losses, and how logits become log-probabilities, as pure functions.
+    `echelon.heads`: output layers.
+    `echelon.evaluation`: metrics, scorers for scikit-learn, scores that are collected in parts.
+    `echelon.data`: generated data whose best possible predictor is known.
+RankCurve
+    The distribution over ranks that everything ends in: median, mean, mode, costs, crossings.
+
+On the command line: ``echelon --help``.
 """
 
 from importlib import import_module

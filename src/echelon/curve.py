@@ -178,6 +178,7 @@ class RankCurve:
         Parameters
         ----------
         cutpoints : Tensor, array or sequence, shape (K-1,)
+            Numbers on the scale of ranks, in rising order.
         missing : int, optional
             As for :meth:`median`.
 

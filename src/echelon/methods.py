@@ -6,7 +6,6 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -154,152 +153,162 @@ _score = partial(
     borrows_probabilities=True,
 )
 
-METHODS: Mapping[str, MethodSpec] = MappingProxyType(
-    {
-        spec.name: spec
-        for spec in (
-            _softmax("ce", "cross-entropy, blind to the order", loss=f.ce_loss, cite="none needed"),
-            _binary(
-                "ornn",
-                "a binary task per threshold; the curve may contradict itself (Niu et al.)",
-                loss=f.ornn_loss,
-                cite="Niu et al. 2016",
-                log_probabilities=f.sorted_log_probabilities,
-                can_cross=True,
-            ),
-            _binary(
-                "coral",
-                "a binary task per threshold with one shared weight (Cao et al.)",
-                head=SharedWeightHead,
-                loss=f.coral_loss,
-                cite="Cao, Mirjalili and Raschka 2020",
-                log_probabilities=f.sorted_log_probabilities,
-                can_cross=True,
-            ),
-            _binary(
-                "corn",
-                "conditional binary tasks and the chain rule (Shi et al.)",
-                loss=f.corn_loss,
-                cite="Shi, Cao and Raschka 2023",
-                log_probabilities=f.corn_log_probabilities,
-                active_tasks=reached_tasks,
-            ),
-            _binary(
-                "corn_without_subsets",
-                "the ablation of CORN: every row trains every task",
-                loss=f.corn_without_subsets_loss,
-                cite="Shi, Cao and Raschka 2023",
-                log_probabilities=f.corn_log_probabilities,
-            ),
-            _softmax(
-                "sord",
-                "cross-entropy against targets softened by distance (Diaz and Marathe)",
-                loss=f.sord_loss,
-                cite="Diaz and Marathe 2019",
-                uses_distances=True,
-            ),
-            _softmax(
-                "cnnpor",
-                "cross-entropy plus a pairwise term between neighbouring ranks (Liu et al.)",
-                loss=f.cnnpor_loss,
-                cite="our form of Liu, Kong and Goh 2018",
-                cost="N log N + N K",
-                couples_rows=True,
-            ),
-            MethodSpec(
-                "clm",
-                "cumulative link model: one score, ordered cutpoints (McCullagh)",
-                head=CutpointHead,
-                loss=f.clm_loss,
-                cite="McCullagh 1980",
-                log_probabilities=f.clm_log_probabilities,
-                num_logits=_per_task,
-            ),
-            MethodSpec(
-                "regression",
-                "squared error on the rank, with a fitted spread",
-                head=RegressionHead,
-                loss=f.regression_loss,
-                cite="none needed",
-                cost="N",
-                uses_distances=True,
-                log_probabilities=f.regression_log_probabilities,
-                num_logits=_value_and_spread,
-                borrows_probabilities=True,
-            ),
-            _softmax(
-                "rps",
-                "softmax trained on the ranked probability score",
-                loss=f.rps_loss,
-                cite="Epstein 1969",
-            ),
-            MethodSpec(
-                "margin",
-                "large margins of one score among ordered cutpoints (Chu and Keerthi)",
-                head=MarginHead,
-                loss=f.margin_loss,
-                cite="Shashua and Levin 2003; Chu and Keerthi 2005; Rennie and Srebro 2005",
-                log_probabilities=f.margin_log_probabilities,
-                num_logits=_per_class,
-                borrows_probabilities=True,
-                active_tasks=margin_tasks,
-            ),
-            _score(
-                "ranking",
-                "one score that orders the pairs of a batch (Joachims; RankNet; ListNet)",
-                loss=f.ranking_loss,
-                cite="Joachims 2002; Burges et al. 2005; Cao et al. 2007",
-                cost="N log N + N K",
-            ),
-            _score(
-                "diffsort",
-                "one score that a differentiable sorting network puts in order (Petersen et al.)",
-                loss=f.diffsort_loss,
-                cite="Petersen et al. 2021, 2022",
-                cost="N n^2 + N K, lists of n",
-                cuts_lists=True,
-            ),
-            _softmax(
-                "oll",
-                "ordinal log loss: other ranks are pushed away by distance (Castagnos et al.)",
-                loss=f.oll_loss,
-                cite="Castagnos et al. 2022; Polat et al. 2022",
-                uses_distances=True,
-            ),
-            MethodSpec(
-                "unimodal",
-                "a distribution with one mode by construction (Cardoso et al.; Beckham and Pal)",
-                head=UnimodalHead,
-                loss=f.unimodal_loss,
-                log_probabilities=f.unimodal_log_probabilities,
-                num_logits=f.num_unimodal_logits,
-                cite="Cardoso et al. 2025; Beckham and Pal 2017",
-                is_unimodal=True,
-            ),
-            MethodSpec(
-                "forest",
-                "soft trees whose leaves hold distributions (Zhu et al.)",
-                head=ForestHead,
-                loss=f.forest_loss,
-                log_probabilities=f.forest_log_probabilities,
-                num_logits=f.num_forest_logits,
-                cite="our form of Zhu et al. 2021; Kontschieder et al. 2015; Shen et al. 2018",
-                cost="N K, the head N T 2^D (D + K)",
-                crosses_with=("leaves", "bernoulli"),
-                updates_with=f.updates_leaves,
-                raw_exceedance=f.forest_raw_exceedance,
-            ),
-        )
-    }
-)
+METHODS: Mapping[str, MethodSpec] = {
+    spec.name: spec
+    for spec in (
+        _softmax("ce", "cross-entropy, blind to the order", loss=f.ce_loss, cite="none needed"),
+        _binary(
+            "ornn",
+            "a binary task per threshold; the curve may contradict itself (Niu et al.)",
+            loss=f.ornn_loss,
+            cite="Niu et al. 2016",
+            log_probabilities=f.sorted_log_probabilities,
+            can_cross=True,
+        ),
+        _binary(
+            "coral",
+            "a binary task per threshold with one shared weight (Cao et al.)",
+            head=SharedWeightHead,
+            loss=f.coral_loss,
+            cite="Cao, Mirjalili and Raschka 2020",
+            log_probabilities=f.sorted_log_probabilities,
+            can_cross=True,
+        ),
+        _binary(
+            "corn",
+            "conditional binary tasks and the chain rule (Shi et al.)",
+            loss=f.corn_loss,
+            cite="Shi, Cao and Raschka 2023",
+            log_probabilities=f.corn_log_probabilities,
+            active_tasks=reached_tasks,
+        ),
+        _binary(
+            "corn_without_subsets",
+            "the ablation of CORN: every row trains every task",
+            loss=f.corn_without_subsets_loss,
+            cite="Shi, Cao and Raschka 2023",
+            log_probabilities=f.corn_log_probabilities,
+        ),
+        _softmax(
+            "sord",
+            "cross-entropy against targets softened by distance (Diaz and Marathe)",
+            loss=f.sord_loss,
+            cite="Diaz and Marathe 2019",
+            uses_distances=True,
+        ),
+        _softmax(
+            "cnnpor",
+            "cross-entropy plus a pairwise term between neighbouring ranks (Liu et al.)",
+            loss=f.cnnpor_loss,
+            cite="our form of Liu, Kong and Goh 2018",
+            cost="N log N + N K",
+            couples_rows=True,
+        ),
+        MethodSpec(
+            "clm",
+            "cumulative link model: one score, ordered cutpoints (McCullagh)",
+            head=CutpointHead,
+            loss=f.clm_loss,
+            cite="McCullagh 1980",
+            log_probabilities=f.clm_log_probabilities,
+            num_logits=_per_task,
+        ),
+        MethodSpec(
+            "regression",
+            "squared error on the rank, with a fitted spread",
+            head=RegressionHead,
+            loss=f.regression_loss,
+            cite="none needed",
+            cost="N",
+            uses_distances=True,
+            log_probabilities=f.regression_log_probabilities,
+            num_logits=_value_and_spread,
+            borrows_probabilities=True,
+        ),
+        _softmax(
+            "rps",
+            "softmax trained on the ranked probability score",
+            loss=f.rps_loss,
+            cite="Epstein 1969",
+        ),
+        MethodSpec(
+            "margin",
+            "large margins of one score among ordered cutpoints (Chu and Keerthi)",
+            head=MarginHead,
+            loss=f.margin_loss,
+            cite="Shashua and Levin 2003; Chu and Keerthi 2005; Rennie and Srebro 2005",
+            log_probabilities=f.margin_log_probabilities,
+            num_logits=_per_class,
+            borrows_probabilities=True,
+            active_tasks=margin_tasks,
+        ),
+        _score(
+            "ranking",
+            "one score that orders the pairs of a batch (Joachims; RankNet; ListNet)",
+            loss=f.ranking_loss,
+            cite="Joachims 2002; Burges et al. 2005; Cao et al. 2007",
+            cost="N log N + N K",
+        ),
+        _score(
+            "diffsort",
+            "one score that a differentiable sorting network puts in order (Petersen et al.)",
+            loss=f.diffsort_loss,
+            cite="Petersen et al. 2021, 2022",
+            cost="N n^2 + N K, lists of n",
+            cuts_lists=True,
+        ),
+        _softmax(
+            "oll",
+            "ordinal log loss: other ranks are pushed away by distance (Castagnos et al.)",
+            loss=f.oll_loss,
+            cite="Castagnos et al. 2022; Polat et al. 2022",
+            uses_distances=True,
+        ),
+        MethodSpec(
+            "unimodal",
+            "a distribution with one mode by construction (Cardoso et al.; Beckham and Pal)",
+            head=UnimodalHead,
+            loss=f.unimodal_loss,
+            log_probabilities=f.unimodal_log_probabilities,
+            num_logits=f.num_unimodal_logits,
+            cite="Cardoso et al. 2025; Beckham and Pal 2017",
+            is_unimodal=True,
+        ),
+        MethodSpec(
+            "forest",
+            "soft trees whose leaves hold distributions (Zhu et al.)",
+            head=ForestHead,
+            loss=f.forest_loss,
+            log_probabilities=f.forest_log_probabilities,
+            num_logits=f.num_forest_logits,
+            cite="our form of Zhu et al. 2021; Kontschieder et al. 2015; Shen et al. 2018",
+            cost="N K, the head N T 2^D (D + K)",
+            crosses_with=("leaves", "bernoulli"),
+            updates_with=f.updates_leaves,
+            raw_exceedance=f.forest_raw_exceedance,
+        ),
+    )
+}
+"""The methods by name, each with what it needs and what it promises.
+
+Examples
+--------
+>>> METHODS["corn"].summary
+'conditional binary tasks and the chain rule (Shi et al.)'
+>>> METHODS["clm"].options
+{'link': 'logit'}
+"""
 
 
 class Method:
     """A method for a number of classes: its head, its loss and its curve.
 
+    :func:`method` is the shorter way to make one.
+
     Parameters
     ----------
     name : str
+        One of ``echelon.METHODS``.
     num_classes : int
         K, at least 2.
     options : Mapping
@@ -310,7 +319,13 @@ class Method:
     num_logits : int
         J, the size of the last dimension of the logits.
 
-    :func:`method` is the shorter way to make one.
+    Examples
+    --------
+    >>> corn = Method("corn", 5, {})
+    >>> corn.num_logits
+    4
+    >>> corn == method("corn", num_classes=5)
+    True
     """
 
     def __init__(self, name: str, num_classes: int, options: Mapping[str, Any]) -> None:
@@ -397,7 +412,9 @@ class Method:
         Parameters
         ----------
         logits : Tensor, shape (..., J)
+            What the method's head gives.
         ranks : Tensor, shape (...) of integers, or (..., K) of floats for soft labels
+            The true ranks, 0..K-1, or a distribution over the ranks for each row.
         task_weight : shape (K-1,), optional
             Only for methods with binary tasks.
         dim : int
@@ -449,6 +466,7 @@ class Method:
         Parameters
         ----------
         logits : Tensor or array, shape (..., J)
+            What the method's head gives.
         dim : int
             The dimension of the logits that has the size J: 1 for (N, J, height, width). The
             curve has its ranks last in any case, and one decision for each place (N, height,
@@ -473,6 +491,7 @@ class Method:
         Parameters
         ----------
         ranks : Tensor, shape (...) of integers
+            The true ranks, 0..K-1.
 
         Returns
         -------

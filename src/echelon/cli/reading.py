@@ -390,6 +390,7 @@ class LabelledRows:
     ----------
     features : DataFrame
     labels : array, shape (n,)
+        Labels, among which there may be others than the classes.
     named : list or None
         All labels, the lowest first, where they were named.
     weights, groups : array, shape (n,), or None

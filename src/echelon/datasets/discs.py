@@ -22,9 +22,10 @@ _FILLED, _EMPTY, _GROUND = 200, 110, 40  # grey values
 class Discs(LatentRanks):
     """Generated images, their ranks, and the truth behind them.
 
-    Attributes
+    Parameters
     ----------
     images : array of uint8, shape (n, size, size)
+        Grey images, 0 to 255.
     ranks : array of int64, shape (n,)
         0..K-1.
     shares : array of float64, shape (n,)
@@ -33,6 +34,12 @@ class Discs(LatentRanks):
         Population quantiles at 1/K, 2/K, ..: the same for every n and seed.
     noise : float
         Standard deviation of the noise in the rank.
+
+    Examples
+    --------
+    >>> discs = make_discs(4, num_classes=5, size=16)
+    >>> discs.images.shape, discs.bayes_probabilities.shape
+    ((4, 16, 16), (4, 5))
     """
 
     images: NDArray[np.uint8]

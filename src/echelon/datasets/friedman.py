@@ -25,7 +25,7 @@ _CHUNK = 65_536  # rows whose float64 intermediates are held at once
 class Friedman(LatentRanks):
     """Rows of Friedman's function, their ranks, and the truth behind them.
 
-    Attributes
+    Parameters
     ----------
     features : array of float32, shape (n, 10)
         Uniform on [0, 1); the last five have no influence.
@@ -35,6 +35,12 @@ class Friedman(LatentRanks):
         Population quantiles of the response at 1/K, 2/K, ...: the same for every n and seed.
     noise : float
         Standard deviation of the noise in the response.
+
+    Examples
+    --------
+    >>> data = make_friedman(4, num_classes=5)
+    >>> data.features.shape, data.bayes_probabilities.shape
+    ((4, 10), (4, 5))
     """
 
     features: NDArray[np.float32]

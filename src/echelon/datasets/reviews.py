@@ -33,9 +33,10 @@ _MOST_CLAUSES = 5
 class Reviews(LatentRanks):
     """Generated reviews, their ranks, and the truth behind them.
 
-    Attributes
+    Parameters
     ----------
     texts : list of str
+        The reviews.
     ranks : array of int64, shape (n,)
         0..K-1.
     scores : array of float64, shape (n,)
@@ -44,6 +45,12 @@ class Reviews(LatentRanks):
         Population quantiles at 1/K, 2/K, ..: the same for every n and seed.
     noise : float
         Standard deviation of the noise.
+
+    Examples
+    --------
+    >>> reviews = make_reviews(4, num_classes=5)
+    >>> len(reviews.texts), reviews.bayes_probabilities.shape
+    (4, (4, 5))
     """
 
     texts: list[str]

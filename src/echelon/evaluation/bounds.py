@@ -9,7 +9,21 @@ from echelon.evaluation.arguments import as_vector, as_weight
 
 
 class CostBound(NamedTuple):
-    """Both sides of the theorem: `expected_cost` is never above `bound`."""
+    """Both sides of the theorem of :func:`cost_bound`.
+
+    Parameters
+    ----------
+    expected_cost : float
+        The mean cost of the labels; it is never above the bound.
+    bound : float
+        The mean sum of weighted binary errors.
+
+    Examples
+    --------
+    >>> both = CostBound(expected_cost=1.0, bound=1.5)
+    >>> both.expected_cost <= both.bound
+    True
+    """
 
     expected_cost: float
     bound: float
@@ -39,6 +53,7 @@ def cost_bound(
     cost_matrix : array-like, shape (K, K)
         Cost of predicting rank j (column) when rank i (row) is true; the diagonal is 0.
     sample_weight : array-like, shape (n,), optional
+        What each row counts for; without it, each counts alike.
 
     Examples
     --------

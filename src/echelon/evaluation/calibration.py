@@ -64,6 +64,7 @@ def reliability(
     bins : int
         Of equal width; empty ones are left out.
     sample_weight : array-like, shape (n,), optional
+        What each row counts for; without it, each counts alike.
 
     Examples
     --------
@@ -121,6 +122,7 @@ def fit_calibration(
         increasing function of P(y > k), which needs more rows: the steps of isotonic regression,
         with straight lines between them.
     sample_weight : array-like, shape (n,), optional
+        What each row counts for; without it, each counts alike.
     """
     ranks, p, given = read_probabilities(truth, probabilities, None, None, sample_weight)
     require_kind(kind)

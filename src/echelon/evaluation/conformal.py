@@ -145,6 +145,7 @@ def threshold(
     ----------
     scores : array-like, shape (n,)
     coverage : float
+        The share of new rows whose interval shall hold the true class.
     sample_weight : array-like, shape (n,), optional
         How many rows each stands for.
 

@@ -33,10 +33,12 @@ def fit_cutpoints(
     Parameters
     ----------
     truth : array-like, shape (n,)
+        Ranks, or labels if `classes` are given.
     expected_rank : array-like, shape (n,)
     num_classes : int
     smooth : bool
     sample_weight : array-like, shape (n,), optional
+        What each row counts for; without it, each counts alike.
 
     Examples
     --------
@@ -119,9 +121,11 @@ def tuned_kappa(
     Parameters
     ----------
     truth : array-like, shape (n,)
+        Ranks, or labels if `classes` are given.
     expected_rank : array-like, shape (n,)
     num_classes : int
     sample_weight : array-like, shape (n,), optional
+        What each row counts for; without it, each counts alike.
     confidence : float
 
     Examples

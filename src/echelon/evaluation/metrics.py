@@ -16,6 +16,30 @@ from numpy.typing import ArrayLike, NDArray
 from echelon.evaluation import _joint
 from echelon.evaluation.arguments import count, joint_of, read, read_probabilities
 
+__all__ = [
+    "METRICS",
+    "Metric",
+    "accuracy",
+    "accuracy_within",
+    "all_scores",
+    "amae",
+    "concordance_index",
+    "confusion_matrix",
+    "constant_scores",
+    "kendall_tau",
+    "linear_weighted_kappa",
+    "log_score",
+    "mae",
+    "metric",
+    "minimum_sensitivity",
+    "mmae",
+    "quadratic_weighted_kappa",
+    "ranked_probability_score",
+    "rmse",
+    "shown_metrics",
+    "spearman",
+]
+
 Vector = NDArray[np.float64]
 
 
@@ -41,6 +65,7 @@ def mae(
     classes : sequence, optional
         All labels, the lowest first.
     sample_weight : array-like, shape (n,), optional
+        What each row counts for; without it, each counts alike.
 
     Examples
     --------
@@ -139,7 +164,14 @@ def accuracy_within(
     classes: Sequence[Any] | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Share of the rows whose rank is missed by at most `k`. Other arguments as in :func:`mae`.
+    """Share of the rows whose rank is missed by at most `k`.
+
+    Parameters
+    ----------
+    truth, prediction, num_classes, classes, sample_weight
+        As in :func:`mae`.
+    k : int
+        The largest miss that counts as a hit, in ranks.
 
     Examples
     --------
@@ -328,6 +360,7 @@ def ranked_probability_score(
     Parameters
     ----------
     truth : array-like, shape (n,)
+        Ranks, or labels if `classes` are given.
     probabilities : array-like, shape (n, K)
         Each row sums to 1.
     num_classes, classes, sample_weight : optional
@@ -417,6 +450,7 @@ class Metric:
         What its values are: a distance in ranks, a share of the rows, a coefficient that is 1 for
         a perfect prediction, or the mean score of distributions.
     higher_is_better : bool
+        Whether larger values are better.
     meaning : str
         What it is, in a sentence for people who have not met it.
     function : callable
@@ -428,6 +462,12 @@ class Metric:
     shown : {"always", "wide", "documents"}
         Where people see it: in every table, in those with room for more, or only in the documents
         that are written for programs.
+
+    Examples
+    --------
+    >>> row = METRICS["quadratic_weighted_kappa"]
+    >>> row.title, row.direction
+    ('QWK', 'more is better')
     """
 
     name: str
@@ -538,10 +578,22 @@ METRICS: Mapping[str, Metric] = {
         ),
     )
 }  # fmt: skip
+"""The metrics by name, each with its title, its meaning and its function.
+
+Examples
+--------
+>>> METRICS["mae"].meaning
+'The mean absolute error: by how many classes a prediction misses on average.'
+"""
 
 
 def metric(name: str) -> Metric:
     """The row of a metric; an unknown name raises and lists those there are.
+
+    Parameters
+    ----------
+    name : str
+        A name of :data:`METRICS`.
 
     Examples
     --------
@@ -560,7 +612,12 @@ def metric(name: str) -> Metric:
 
 
 def shown_metrics(*, wide: bool) -> list[Metric]:
-    """The few metrics that a table for people has; a wide one has room for more.
+    """The few metrics that a table for people has.
+
+    Parameters
+    ----------
+    wide : bool
+        Whether the table has room for more of them.
 
     Examples
     --------
@@ -578,7 +635,23 @@ def all_scores(
     *,
     sample_weight: ArrayLike | None = None,
 ) -> dict[str, float]:
-    """Every metric of ranks (n,) and probabilities (n, K), by name."""
+    """Every metric of predictions, by name.
+
+    Parameters
+    ----------
+    truth, prediction : array-like, shape (n,)
+        Ranks.
+    probabilities : array-like, shape (n, K)
+        P(y = k) of each row.
+    sample_weight : array-like, shape (n,), optional
+        What each row counts for; without it, each counts alike.
+
+    Examples
+    --------
+    >>> scores = all_scores([0, 1], [0, 0], [[0.8, 0.2], [0.6, 0.4]])
+    >>> scores["mae"], scores["accuracy"]
+    (0.5, 0.5)
+    """
     num_classes = np.shape(probabilities)[-1]
     joint = joint_of(truth, prediction, num_classes, None, sample_weight)
     return {
@@ -594,6 +667,13 @@ def constant_scores(truth: ArrayLike, num_classes: int) -> dict[str, float]:
 
     It gives the shares of the classes among these very rows and predicts their middle one, so that
     no constant does better in the MAE or the ranked probability score.
+
+    Parameters
+    ----------
+    truth : array-like, shape (n,)
+        Ranks.
+    num_classes : int
+        K.
 
     Examples
     --------

@@ -19,6 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from echelon.evaluation import metrics
 
+__all__ = ["SCORERS", "OrdinalScorer", "with_unseen"]
+
 
 class OrdinalScorer:
     """A metric as scikit-learn calls it.
@@ -27,6 +29,14 @@ class OrdinalScorer:
     ----------
     metric : str
         A name of :mod:`echelon.evaluation.metrics`.
+
+    Examples
+    --------
+    >>> import echelon
+    >>> data = echelon.data.make_friedman(200, num_classes=3)
+    >>> model = echelon.CumulativeLinkModel().fit(data.features, data.ranks)
+    >>> OrdinalScorer("accuracy")(model, data.features, model.predict(data.features))
+    1.0
     """
 
     def __init__(self, metric: str) -> None:
@@ -79,6 +89,7 @@ def with_unseen(classes: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
     classes : array, shape (K,)
         In rank order; numbers must rise or fall along it to say where another one belongs.
     labels : array, shape (n,)
+        Labels, among which there may be others than the classes.
 
     Examples
     --------
@@ -105,6 +116,13 @@ def with_unseen(classes: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
 SCORERS: Mapping[str, OrdinalScorer] = {
     scorer.name: scorer for scorer in map(OrdinalScorer, metrics.METRICS)
 }
+"""The scorers by name, one for every metric.
+
+Examples
+--------
+>>> "neg_mae" in SCORERS and "quadratic_weighted_kappa" in SCORERS
+True
+"""
 
 
 def __getattr__(name: str) -> OrdinalScorer:

@@ -16,6 +16,8 @@ from echelon.evaluation._joint import Joint
 from echelon.evaluation.metrics import metric as row_of
 from echelon.extras import require
 
+__all__ = ["CurveMetric"]
+
 if TYPE_CHECKING:
     from torchmetrics import Metric
 else:

@@ -58,9 +58,11 @@ def ornn_loss(
     logits : Tensor, shape (..., K-1)
         Logit of y > k for each task k.
     ranks : Tensor, shape (...) or (..., K)
+        The true ranks, 0..K-1, or soft labels, a distribution over the ranks for each row.
     task_weight : shape (K-1,), optional
         Importance of each binary task.
     normaliser : {"pairs", "rows", "per_task"}
+        What the mean divides by; see :mod:`echelon.functional`.
     sample_weight, class_weight, ignore_index, reduction, dim
         See :mod:`echelon.functional`, also for the normalisers.
 
@@ -106,9 +108,11 @@ def coral_loss(
     logits : Tensor, shape (..., K-1)
         Logit of y > k for each task k.
     ranks : Tensor, shape (...) or (..., K)
+        The true ranks, 0..K-1, or soft labels, a distribution over the ranks for each row.
     task_weight : shape (K-1,), optional
         The paper's importance weights.
     normaliser : {"pairs", "rows", "per_task"}
+        What the mean divides by; see :mod:`echelon.functional`.
     sample_weight, class_weight, ignore_index, reduction, dim
         See :mod:`echelon.functional`, also for the normalisers.
 
@@ -153,6 +157,7 @@ def corn_loss(
     logits : Tensor, shape (..., K-1)
         Logit of y > k given y >= k for each task k.
     ranks : Tensor, shape (...) or (..., K)
+        The true ranks, 0..K-1, or soft labels, a distribution over the ranks for each row.
     task_weight : shape (K-1,), optional
         Importance of each binary task.
     normaliser : {"pairs", "rows", "per_task"}
@@ -199,13 +204,16 @@ def corn_without_subsets_loss(
     Parameters
     ----------
     logits : Tensor, shape (..., K-1)
+        A logit for each threshold.
     ranks : Tensor, shape (...) or (..., K)
+        The true ranks, 0..K-1, or soft labels, a distribution over the ranks for each row.
     mask : {"all", "published"}
         ``"all"`` follows the paper's words. ``"published"`` follows the code published with the
         paper, which leaves the rows of the lowest rank out of every task.
     task_weight : shape (K-1,), optional
         Importance of each binary task.
     normaliser : {"pairs", "rows", "per_task"}
+        What the mean divides by; see :mod:`echelon.functional`.
     sample_weight, class_weight, ignore_index, reduction, dim
         See :mod:`echelon.functional`, also for the normalisers.
 
@@ -267,6 +275,7 @@ def margin_loss(
         What :class:`echelon.heads.MarginHead` gives; see :func:`margin_log_probabilities`, whose
         scale is fitted along the way by a term that has no value.
     ranks : Tensor, shape (...) or (..., K)
+        The true ranks, 0..K-1, or soft labels, a distribution over the ranks for each row.
     thresholds : {"all", "immediate"}
         Whether a row is compared with every cutpoint, or with those beside its rank.
     penalty : {"hinge", "smooth_hinge", "squared_hinge", "logistic"}
@@ -274,6 +283,7 @@ def margin_loss(
     task_weight : shape (K-1,), optional
         Importance of each cutpoint.
     normaliser : {"pairs", "rows", "per_task"}
+        What the mean divides by; see :mod:`echelon.functional`.
     sample_weight, class_weight, ignore_index, reduction, dim
         See :mod:`echelon.functional`, also for the normalisers.
 
@@ -312,6 +322,7 @@ def corn_log_probabilities(logits: Tensor) -> Tensor:
     Parameters
     ----------
     logits : Tensor, shape (..., K-1)
+        A logit for each threshold.
 
     Returns
     -------
@@ -339,6 +350,7 @@ def sorted_log_probabilities(logits: Tensor) -> Tensor:
     Parameters
     ----------
     logits : Tensor, shape (..., K-1)
+        A logit for each threshold.
 
     Returns
     -------
@@ -359,7 +371,25 @@ def sorted_log_probabilities(logits: Tensor) -> Tensor:
 
 
 def reached_tasks(ranks: Tensor, num_tasks: int) -> Tensor:
-    """CORN's conditional subsets: task k is active where y >= k. (..., K-1), of ranks (...)."""
+    """CORN's conditional subsets: task k is active where y >= k.
+
+    Parameters
+    ----------
+    ranks : Tensor, shape (...)
+        The true ranks, 0..K-1.
+    num_tasks : int
+        K-1.
+
+    Returns
+    -------
+    Tensor of bool, shape (..., K-1)
+
+    Examples
+    --------
+    >>> reached_tasks(torch.tensor([0, 2]), 3)
+    tensor([[ True, False, False],
+            [ True,  True,  True]])
+    """
     return ranks.unsqueeze(-1) >= torch.arange(num_tasks, device=ranks.device)
 
 
@@ -370,12 +400,52 @@ def neighbouring_tasks(ranks: Tensor, num_tasks: int) -> Tensor:
 
 
 def margin_tasks(ranks: Tensor, num_tasks: int, *, thresholds: Thresholds = "all") -> Tensor:
-    """The thresholds that a row of :func:`margin_loss` is compared with. (..., K-1)."""
+    """The thresholds that a row of :func:`margin_loss` is compared with.
+
+    Parameters
+    ----------
+    ranks : Tensor, shape (...)
+        The true ranks, 0..K-1.
+    num_tasks : int
+        K-1.
+    thresholds : {"all", "immediate"}
+        Whether a row is compared with every threshold or with the two beside its rank.
+
+    Returns
+    -------
+    Tensor of bool, shape (..., K-1)
+
+    Examples
+    --------
+    >>> margin_tasks(torch.tensor([1]), 3, thresholds="immediate")
+    tensor([[ True,  True, False]])
+    """
     return _ACTIVE[_THRESHOLDS[thresholds]](ranks, num_tasks)
 
 
 def every_task(ranks: Tensor, num_tasks: int, *, mask: str = "all") -> Tensor:
-    """Every task is active, or with ``mask="published"`` none of the lowest rank's. (..., K-1)."""
+    """Every row trains every task.
+
+    Parameters
+    ----------
+    ranks : Tensor, shape (...)
+        The true ranks, 0..K-1.
+    num_tasks : int
+        K-1.
+    mask : {"all", "published"}
+        With "published", rows of the lowest rank train none, as in the published code of the CORN
+        paper's ablation.
+
+    Returns
+    -------
+    Tensor of bool, shape (..., K-1)
+
+    Examples
+    --------
+    >>> every_task(torch.tensor([0, 2]), 2, mask="published")
+    tensor([[False, False],
+            [ True,  True]])
+    """
     active = ranks > 0 if mask == "published" else torch.ones_like(ranks, dtype=torch.bool)
     return active.unsqueeze(-1).expand(*ranks.shape, num_tasks)
 

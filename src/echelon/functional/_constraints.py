@@ -52,6 +52,7 @@ def cnnpor_loss(
     logits : Tensor, shape (N, K)
         No extra dimensions: the rows of a batch are coupled.
     ranks : Tensor, shape (N,)
+        The true ranks, 0..K-1.
     pair_weight : float
         What the pairwise term counts for; at 0 the loss is :func:`ce_loss`.
     score : {"step", "upper", "lower", "expected"}

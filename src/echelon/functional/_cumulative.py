@@ -19,6 +19,7 @@ from echelon.functional._labels import Weights, read, reduce_terms, with_ranks_l
 from echelon.functional._precision import as_float, wide
 
 Link = Literal["logit", "probit", "cloglog"]
+"""The distribution of the noise around a score: logistic, normal, or of proportional hazards."""
 
 _LINKS = ("logit", "probit", "cloglog")
 _FAR = 1e30  # a distance at which a probability is 1, its logarithm and its slope 0
@@ -43,7 +44,9 @@ def clm_loss(
     logits : Tensor, shape (..., K-1)
         What :class:`echelon.heads.CutpointHead` gives; see :func:`clm_log_probabilities`.
     ranks : Tensor, shape (...) or (..., K)
+        The true ranks, 0..K-1, or soft labels, a distribution over the ranks for each row.
     link : {"logit", "probit", "cloglog"}
+        The distribution of the noise around the score.
     sample_weight, class_weight, ignore_index, reduction, dim
         See :mod:`echelon.functional`.
 
@@ -184,6 +187,7 @@ def regression_loss(
     logits : Tensor, shape (..., 2)
         Predicted value on the scale of ranks, and log_sigma.
     ranks : Tensor, shape (...) or (..., K)
+        The true ranks, 0..K-1, or soft labels, a distribution over the ranks for each row.
     num_classes : int
         K, for checking the ranks.
     sample_weight, class_weight, ignore_index, reduction, dim
@@ -268,7 +272,24 @@ def regression_log_probabilities(logits: Tensor, *, num_classes: int) -> Tensor:
 
 
 def link_quantile(probability: Tensor, link: Link) -> Tensor:
-    """The inverse of a link's distribution function: where P(y <= k) has this value."""
+    """The inverse of a link's distribution function: where P(y <= k) has this value.
+
+    Parameters
+    ----------
+    probability : Tensor, shape (...)
+        Between 0 and 1.
+    link : {"logit", "probit", "cloglog"}
+        The distribution.
+
+    Returns
+    -------
+    Tensor, shape (...)
+
+    Examples
+    --------
+    >>> link_quantile(torch.tensor([0.5, 0.975]), "probit").round(decimals=2)
+    tensor([0.0000, 1.9600])
+    """
     _require_link(link)
     if link == "logit":
         return torch.logit(probability)

@@ -17,7 +17,9 @@ from echelon.functional._labels import Weights, read, reduce_terms, with_ranks_l
 from echelon.functional._precision import as_float, wide
 
 Leaves = Literal["softmax", "bernoulli"]
+"""What a leaf holds: a distribution over the ranks, or the chance of passing each threshold."""
 LeafUpdate = Literal["gradient", "em"]
+"""How leaves learn: with the other parameters, or by steps of expectation maximisation."""
 Criterion = Literal["exceedance", "nll"]
 
 _CHOICES = {
@@ -61,6 +63,7 @@ def forest_loss(
         the mixture, J = K; with ``leaves="bernoulli"`` log P(y > k) and then log P(y <= k),
         J = 2 (K-1). They are taken at their word, and not normalised once more.
     ranks : Tensor, shape (...) or (..., K)
+        The true ranks, 0..K-1, or soft labels, a distribution over the ranks for each row.
     num_classes : int
         K.
     trees, depth : int
@@ -131,6 +134,7 @@ def forest_log_probabilities(logits: Tensor, *, leaves: Leaves = "softmax") -> T
     logits : Tensor, shape (..., J)
         As for :func:`forest_loss`.
     leaves : {"softmax", "bernoulli"}
+        What a leaf holds: a distribution over the ranks, or the chance of passing each threshold.
 
     Examples
     --------
@@ -144,17 +148,58 @@ def forest_log_probabilities(logits: Tensor, *, leaves: Leaves = "softmax") -> T
 
 
 def forest_raw_exceedance(logits: Tensor) -> Tensor:
-    """P(y > k), (..., K-1), as Bernoulli leaves give it, before it is sorted."""
+    """P(y > k) as Bernoulli leaves give it, before it is sorted.
+
+    Parameters
+    ----------
+    logits : Tensor, shape (..., 2 (K-1))
+        What :class:`echelon.heads.ForestHead` with ``leaves="bernoulli"`` gives.
+
+    Returns
+    -------
+    Tensor, shape (..., K-1)
+
+    Examples
+    --------
+    >>> forest_raw_exceedance(torch.zeros(1, 4))
+    tensor([[0.5000, 0.5000]])
+    """
     return torch.sigmoid(_exceedance_logits(as_float(logits)))
 
 
 def num_forest_logits(num_classes: int, *, leaves: Leaves = "softmax") -> int:
-    """J of a kind of leaves."""
+    """J, the number of logits, of a kind of leaves.
+
+    Parameters
+    ----------
+    num_classes : int
+        K.
+    leaves : {"softmax", "bernoulli"}
+        What a leaf holds.
+
+    Examples
+    --------
+    >>> num_forest_logits(5), num_forest_logits(5, leaves="bernoulli")
+    (5, 8)
+    """
     return num_classes if leaves == "softmax" else 2 * (num_classes - 1)
 
 
 def updates_leaves(*, leaves: Leaves = "softmax", leaf_update: LeafUpdate | None = None) -> bool:
-    """Whether leaves learn by their own update; where nothing is said, Bernoulli leaves do."""
+    """Whether leaves learn by an update of their own; where nothing is said, Bernoulli leaves do.
+
+    Parameters
+    ----------
+    leaves : {"softmax", "bernoulli"}
+        What a leaf holds.
+    leaf_update : {"gradient", "em"}, optional
+        How leaves learn.
+
+    Examples
+    --------
+    >>> updates_leaves(), updates_leaves(leaves="bernoulli")
+    (False, True)
+    """
     if leaf_update is None:
         return leaves == "bernoulli"
     return leaf_update == "em"
@@ -204,6 +249,12 @@ def log_mixture(routes: Tensor, shares: Tensor) -> Tensor:
     Returns
     -------
     Tensor, shape (..., J)
+
+    Examples
+    --------
+    >>> routes = torch.tensor([[[0.5, 0.5]]])  # one row, one tree, two leaves
+    >>> log_mixture(routes, torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])).exp().float()
+    tensor([[0.5000, 0.5000]])
     """
     trees = shares.shape[0]
     mixed = wide(routes).flatten(-2) @ wide(shares).flatten(0, 1)
@@ -221,6 +272,7 @@ def grown_shares(shares: Tensor, slopes: Tensor, dim: int) -> Tensor:
     shares, slopes : Tensor
         Probabilities that sum to 1 along `dim`, and the loss's derivative in each.
     dim : int
+        The dimension along which the shares of a leaf sum to 1.
 
     Examples
     --------

@@ -14,6 +14,7 @@ from torch import Tensor
 from echelon.functional._precision import as_float
 
 Weights = Tensor | Sequence[float]
+"""Weights as they may be given: a tensor, or numbers in a list."""
 
 _REDUCTIONS = ("mean", "sum", "none")
 _WEIGHTS = frozenset({"sample_weight", "class_weight"})
@@ -87,6 +88,20 @@ class LossParts:
     The mean loss is the sum of `total / count` over their elements. Both are scalars for a loss
     with one ratio; a loss with several (one per task, or CNNPOR's two terms) has one element each.
     Only `total` carries a gradient.
+
+    Parameters
+    ----------
+    total : Tensor
+        The weighted sum of the losses.
+    count : Tensor
+        What the mean divides it by, of the same shape.
+
+    Examples
+    --------
+    >>> batches = [LossParts(torch.tensor(6.0), torch.tensor(3)),
+    ...            LossParts(torch.tensor(2.0), torch.tensor(1))]
+    >>> sum(batches).mean()
+    tensor(2.)
     """
 
     total: Tensor
@@ -119,7 +134,9 @@ def read(
     Parameters
     ----------
     logits : Tensor, shape (..., J)
+        What the method's head gives.
     ranks : Tensor, shape (...) of integers, or (..., K) of floats for soft labels
+        The true ranks, 0..K-1, or a distribution over the ranks for each row.
     num_classes : int
         K.
     sample_weight : shape (...)
@@ -193,6 +210,7 @@ def with_ranks_last(logits: Tensor, ranks: Tensor, dim: int) -> tuple[Tensor, Te
     ranks : Tensor
         Integers without that dimension, which stay as they are, or soft labels with K in it.
     dim : int
+        The dimension that has the size J, and of soft labels K.
 
     Examples
     --------
@@ -270,7 +288,9 @@ def loss_parts(
     loss : one of the loss functions of this package
         CNNPOR's pairs are those within a batch: pairs across batches are in no part.
     logits : Tensor, shape (..., J)
+        What the method's head gives.
     ranks : Tensor, shape (...) or (..., K)
+        The true ranks, 0..K-1, or soft labels, a distribution over the ranks for each row.
     weigh_count : bool
         Whether rows count as much as they weigh. In training they must not: a batch that is
         divided by its own weight makes a heavy row count for at most one batch, whatever its

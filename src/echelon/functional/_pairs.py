@@ -45,7 +45,9 @@ def ranking_loss(
         What :class:`echelon.heads.ScoreHead` gives; see :func:`score_log_probabilities`, whose map
         is fitted along the way by a term that has no value.
     ranks : Tensor, shape (N,)
+        The true ranks, 0..K-1.
     penalty : {"hinge", "logistic", "listnet"}
+        What a pair in the wrong order costs: as RankingSVM, RankNet or ListNet.
     gap_weight : bool
         Whether a pair weighs y_i - y_j times as much; for pairs alone.
     temperature : float

@@ -40,7 +40,9 @@ def ce_loss(
     Parameters
     ----------
     logits : Tensor, shape (..., K)
+        A logit for each rank.
     ranks : Tensor, shape (...) or (..., K)
+        The true ranks, 0..K-1, or soft labels, a distribution over the ranks for each row.
     sample_weight, class_weight, ignore_index, reduction, dim
         See :mod:`echelon.functional`.
 
@@ -96,7 +98,9 @@ def sord_loss(
     Parameters
     ----------
     logits : Tensor, shape (..., K)
+        A logit for each rank.
     ranks : Tensor, shape (...) or (..., K)
+        The true ranks, 0..K-1, or soft labels, a distribution over the ranks for each row.
     distance : {"absolute", "squared", "squared_log"}
         phi, between the positions of two ranks; the last is the square of the difference of their
         logarithms, and needs `positions` above 0.
@@ -160,7 +164,9 @@ def oll_loss(
     Parameters
     ----------
     logits : Tensor, shape (..., K)
+        A logit for each rank.
     ranks : Tensor, shape (...) or (..., K)
+        The true ranks, 0..K-1, or soft labels, a distribution over the ranks for each row.
     power : float
         Of the distance \|y - k\|.
     margin : float
@@ -244,7 +250,9 @@ def rps_loss(
     Parameters
     ----------
     logits : Tensor, shape (..., K)
+        A logit for each rank.
     ranks : Tensor, shape (...) or (..., K)
+        The true ranks, 0..K-1, or soft labels, a distribution over the ranks for each row.
     sample_weight, class_weight, ignore_index, reduction, dim
         See :mod:`echelon.functional`.
 
@@ -280,7 +288,16 @@ def rps_loss(
 
 
 def softmax_log_probabilities(logits: Tensor) -> Tensor:
-    """log P(y = k) of a softmax, (..., K) from logits (..., K).
+    """log P(y = k) of a softmax.
+
+    Parameters
+    ----------
+    logits : Tensor, shape (..., K)
+        A logit for each rank.
+
+    Returns
+    -------
+    Tensor, shape (..., K)
 
     Examples
     --------

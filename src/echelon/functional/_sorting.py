@@ -51,6 +51,7 @@ def diffsort_loss(
         What :class:`echelon.heads.ScoreHead` gives; see :func:`score_log_probabilities`, whose map
         is fitted along the way by a term that has no value.
     ranks : Tensor, shape (N,)
+        The true ranks, 0..K-1.
     network : {"odd_even", "bitonic"}
         The bitonic network has fewer layers and needs a list size that is a power of 2.
     distribution : {"cauchy", "logistic", "logistic_phi", "reciprocal", "gaussian", "optimal"}

@@ -12,6 +12,7 @@ from echelon.functional._labels import Weights, read, reduce_terms, with_ranks_l
 from echelon.functional._precision import as_float, wide
 
 UnimodalForm = Literal["slopes", "binomial", "poisson"]
+"""How a distribution with one mode is made: by slopes that fall, or as one of two families."""
 
 _FORMS = ("slopes", "binomial", "poisson")
 _MAX_LOG_TEMPERATURE = 30.0
@@ -36,9 +37,11 @@ def unimodal_loss(
     logits : Tensor, shape (..., K), or (..., 2) for ``"binomial"`` and ``"poisson"``
         See :func:`unimodal_log_probabilities`.
     ranks : Tensor, shape (...) or (..., K)
+        The true ranks, 0..K-1, or soft labels, a distribution over the ranks for each row.
     num_classes : int
         K.
     form : {"slopes", "binomial", "poisson"}
+        How a distribution with one mode is made.
     sample_weight, class_weight, ignore_index, reduction, dim
         See :mod:`echelon.functional`.
 
@@ -78,6 +81,7 @@ def unimodal_log_probabilities(
     num_classes : int
         K.
     form : {"slopes", "binomial", "poisson"}
+        How a distribution with one mode is made.
 
     Returns
     -------
@@ -109,7 +113,20 @@ def unimodal_log_probabilities(
 
 
 def num_unimodal_logits(num_classes: int, *, form: UnimodalForm = "slopes") -> int:
-    """J of a form."""
+    """J, the number of logits, of a form.
+
+    Parameters
+    ----------
+    num_classes : int
+        K.
+    form : {"slopes", "binomial", "poisson"}
+        How a distribution with one mode is made.
+
+    Examples
+    --------
+    >>> num_unimodal_logits(5), num_unimodal_logits(5, form="binomial")
+    (5, 2)
+    """
     return num_classes if form == "slopes" else 2
 
 

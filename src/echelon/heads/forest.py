@@ -32,6 +32,7 @@ class ForestHead(nn.Module):
     Parameters
     ----------
     in_features, num_classes : int
+        The size of the features, and the number of classes K.
     trees, depth, units, leaves, leaf_update
         As for :func:`echelon.functional.forest_loss`.
     device, dtype : optional

@@ -23,6 +23,7 @@ class LinearHead(nn.Linear):
     Parameters
     ----------
     in_features, num_logits : int
+        The sizes of the features and of the logits.
     device, dtype : optional
         As for :class:`torch.nn.Linear`.
 
@@ -53,6 +54,7 @@ class SharedWeightHead(nn.Module):
     Parameters
     ----------
     in_features, num_classes : int
+        The size of the features, and the number of classes K.
     device, dtype : optional
         As for :class:`torch.nn.Linear`.
 
@@ -109,6 +111,7 @@ class CutpointHead(nn.Module):
     Parameters
     ----------
     in_features, num_classes : int
+        The size of the features, and the number of classes K.
     link : {"logit", "probit", "cloglog"}
         Only decides where the cutpoints start.
     device, dtype : optional
@@ -201,6 +204,7 @@ class MarginHead(_ScaledCutpointHead):
     Parameters
     ----------
     in_features, num_classes : int
+        The size of the features, and the number of classes K.
     device, dtype : optional
         As for :class:`torch.nn.Linear`.
 
@@ -225,6 +229,7 @@ class ScoreHead(_ScaledCutpointHead):
     Parameters
     ----------
     in_features, num_classes : int
+        The size of the features, and the number of classes K.
     device, dtype : optional
         As for :class:`torch.nn.Linear`.
 
@@ -250,6 +255,7 @@ class RegressionHead(nn.Module):
     Parameters
     ----------
     in_features, num_classes : int
+        The size of the features, and the number of classes K.
     device, dtype : optional
         As for :class:`torch.nn.Linear`.
 
@@ -302,7 +308,9 @@ class UnimodalHead(nn.Module):
     Parameters
     ----------
     in_features, num_classes : int
+        The size of the features, and the number of classes K.
     form : {"slopes", "binomial", "poisson"}
+        How a distribution with one mode is made.
     device, dtype : optional
         As for :class:`torch.nn.Linear`.
 

@@ -193,7 +193,9 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
             means is told in :mod:`echelon.data.cells`. A source that :func:`echelon.data.scan`
             gives has its labels, weights and groups in it, and is all that is passed.
         y : array-like, shape (n,)
+            Labels; their order is that of `classes`, or that of numbers.
         sample_weight : array-like, shape (n,), optional
+            What each row counts for; without it, each counts alike.
         groups : array-like, shape (n,), optional
             Rows of one group stay on one side of the division into training and validation rows.
         X_val, y_val : optional

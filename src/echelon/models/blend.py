@@ -118,7 +118,9 @@ class OrdinalBlend(CurveClassifier):
     decision : {"median", "mean", "mode", "kappa"} or array of shape (K, K), optional
         How a distribution becomes a label; see :class:`echelon.OrdinalClassifier`.
     class_weight : mapping from label to weight, or "balanced", optional
+        What the rows of each class count for; "balanced" lets every class count alike.
     random_state : int, RandomState or None
+        The seed of everything random in the fit; None draws another one every time.
     verbose : int
         0 is silent, 1 says what is fitted.
 

@@ -54,10 +54,12 @@ class OrdinalBoosting(CurveClassifier):
     decision : {"median", "mean", "mode", "kappa"} or array of shape (K, K), optional
         How a distribution becomes a label; see :class:`echelon.OrdinalClassifier`.
     class_weight : mapping from label to weight, or "balanced", optional
+        What the rows of each class count for; "balanced" lets every class count alike.
     validation_fraction : float
         Share of the rows that are held out to choose the number of trees, which are then grown on
         all rows; 0 for none.
     random_state : int, RandomState or None
+        The seed of everything random in the fit; None draws another one every time.
     time_limit : float, optional
         Seconds after which no more trees are grown; where that is before all rows were learnt
         from, the held-out rows are left out.
@@ -67,6 +69,7 @@ class OrdinalBoosting(CurveClassifier):
     settings : mapping, optional
         Further fields of :class:`echelon.models.trees.TreeSettings`.
     verbose : int
+        Whether a fit shows its progress; this model has none to show.
 
     Attributes
     ----------

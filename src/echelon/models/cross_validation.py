@@ -36,6 +36,7 @@ def cross_val_curve(
     X, y, sample_weight, groups
         As for its `fit`.
     folds : int
+        The number of divisions; every row is predicted by the model of the fold that lacks it.
 
     Examples
     --------

@@ -84,12 +84,14 @@ class CumulativeLinkModel(CurveClassifier):
     decision : {"median", "mean", "mode", "kappa"} or array of shape (K, K), optional
         How a distribution becomes a label; see :class:`echelon.OrdinalClassifier`.
     class_weight : mapping from label to weight, or "balanced", optional
+        What the rows of each class count for; "balanced" lets every class count alike.
     validation_fraction : float
         Share of the rows that are held out for the cut-points of the decision "kappa", before the
         model is fitted to all rows; 0 for none.
     random_state : int, RandomState or None
         Which rows are held out; the fit itself has nothing random.
     verbose : int
+        Whether a fit shows its progress; this model has none to show.
 
     Attributes
     ----------
@@ -174,7 +176,9 @@ class CumulativeLinkModel(CurveClassifier):
         Parameters
         ----------
         formula : str
+            What is fitted, as in ``"pain ~ age + C(sex)"``.
         data : DataFrame
+            The rows, with the target among their columns.
         sample_weight, groups
             As for ``fit``.
         **parameters
@@ -446,6 +450,7 @@ class CumulativeLinkModel(CurveClassifier):
         X
             Rows to average over.
         sample_weight : array-like, shape (n,), optional
+            What each row counts for; without it, each counts alike.
         errors, level
             As for :meth:`summary`.
         """

@@ -17,6 +17,22 @@ def load(path: str | Path) -> Any:
     ----------
     path : str or Path
         What `save` of any model, or ``echelon fit``, wrote.
+
+    Returns
+    -------
+    CurveClassifier
+        The model, of the class that it was saved from.
+
+    Examples
+    --------
+    >>> import tempfile, echelon
+    >>> data = echelon.data.make_friedman(200, num_classes=3)
+    >>> model = echelon.CumulativeLinkModel().fit(data.features, data.ranks)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/model.echelon")
+    ...     opened = echelon.load(f"{folder}/model.echelon")
+    >>> (opened.predict(data.features) == model.predict(data.features)).all()
+    np.True_
     """
     try:
         bundle = read_bundle(path, KEY)

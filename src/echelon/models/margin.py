@@ -58,6 +58,7 @@ class OrdinalSVM(ScoredClassifier):
     decision : {"median", "mean", "mode", "kappa"} or array of shape (K, K), optional
         How a distribution becomes a label; see :class:`echelon.OrdinalClassifier`.
     class_weight : mapping from label to weight, or "balanced", optional
+        What the rows of each class count for; "balanced" lets every class count alike.
     validation_fraction : float
         Share of the rows that are held out for the scale of the curve and the cut-points of the
         decision "kappa", before the model is fitted to all rows; with 0 the scale is fitted by
@@ -65,6 +66,7 @@ class OrdinalSVM(ScoredClassifier):
     random_state : int, RandomState or None
         For landmarks and folds.
     verbose : int
+        Whether a fit shows its progress; this model has none to show.
 
     Attributes
     ----------

@@ -90,6 +90,7 @@ class MetricNeighbors(CurveClassifier):
     time_limit : float, optional
         The most seconds that learning the metric takes; what is best by then is taken.
     verbose : int
+        Whether a fit shows its progress; this model has none to show.
 
     Attributes
     ----------

@@ -82,9 +82,11 @@ class OrdinalClassifier(CurveClassifier):
     validation_fraction : float
         Share of the rows that are held out for choosing the epoch; 0 for none.
     class_weight : mapping from label to weight, or "balanced", optional
+        What the rows of each class count for; "balanced" lets every class count alike.
     checkpoint_dir : path, optional
         Where to keep checkpoints; a fit that was interrupted goes on from there.
     random_state : int, RandomState or None
+        The seed of everything random in the fit; None draws another one every time.
     device : str
         ``"auto"``, ``"cpu"``, ``"cuda"`` or another accelerator of lightning-fabric.
     method_options : mapping, optional

@@ -61,6 +61,7 @@ class PRank(ScoredClassifier):
     random_state : int, RandomState or None
         For the order of rows, and how often each comes.
     verbose : int
+        Whether a fit shows its progress; this model has none to show.
 
     Attributes
     ----------

@@ -208,6 +208,7 @@ class CurvePredictor:
             One number for all distributions; or an increasing map for each threshold, which can
             mend more and needs more rows, some thousands.
         sample_weight : array-like, shape (n,), optional
+            What each row counts for; without it, each counts alike.
         keep : {"always", "better"}
             Keep the map in any case, or only where the scores of rows that it was not fitted on
             became better. A map that is left out leaves `calibration_` None.
@@ -287,6 +288,7 @@ class CurvePredictor:
         X
             Rows.
         coverage : float
+            The share of new rows whose interval shall hold the true class.
         per_class : bool
             Hold the coverage within every true class, at the price of wider intervals.
         """
@@ -364,6 +366,7 @@ class CurvePredictor:
             How many rows, drawn at random, importance is measured on; without it, so many that it
             stays quick.
         random_state : int
+            The seed of everything that is drawn.
         verbose : int
             1 draws a progress bar.
 

@@ -75,12 +75,15 @@ class OrdinalReduction(CurveClassifier):
     decision : {"median", "mean", "mode", "kappa"} or array of shape (K, K), optional
         How a distribution becomes a label; see :class:`echelon.OrdinalClassifier`.
     class_weight : mapping from label to weight, or "balanced", optional
+        What the rows of each class count for; "balanced" lets every class count alike.
     validation_fraction : float
         Share of the rows that are held out for the cut-points of the decision "kappa", and the
         scale of the curve where it has one, before the classifier is fitted to all rows; with 0
         the scale is fitted by three folds.
     random_state : int, RandomState or None
+        The seed of everything random in the fit; None draws another one every time.
     verbose : int
+        Whether a fit shows its progress; this model has none to show.
 
     Attributes
     ----------

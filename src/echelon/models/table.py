@@ -111,6 +111,15 @@ MODELS: Mapping[str, ModelRow] = {
         ),
     )
 }
+"""The models by name, each with its summary and its traits.
+
+Examples
+--------
+>>> MODELS["boosting"].summary
+'Gradient-boosted trees on all thresholds at once.'
+>>> [name for name, row in MODELS.items() if not row.exports]
+['neighbors', 'reduction']
+"""
 
 
 def model_class(name: str) -> Any:

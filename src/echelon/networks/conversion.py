@@ -64,6 +64,7 @@ def convert(
     num_classes : int
         K, the number of ranks.
     method : str or Method
+        A name of ``echelon.METHODS``, or a method.
     layer : str or sequence of str, optional
         Name of the layer to replace, as in ``model.named_modules()``; several names where a
         network puts several heads together or has auxiliary ones.

@@ -60,10 +60,22 @@ class OrdinalModel(OrdinalModule):
     network : nn.Module
         It must end in the head of `method`.
     method : Method
+        The method whose head the network ends in.
     dim : int
         The dimension of the logits that has the size J: 1 of a dense output (N, J, height, width).
     auxiliary_weight : float
         What the loss of each auxiliary head counts beside that of the logits.
+
+    Examples
+    --------
+    :func:`echelon.convert` makes one of a classifier; a network of your own goes in as it is:
+
+    >>> import torch, echelon
+    >>> corn = echelon.method("corn", num_classes=5)
+    >>> network = nn.Sequential(nn.Linear(10, 32), nn.ReLU(), corn.head(32))
+    >>> model = OrdinalModel(network, corn)
+    >>> model(torch.zeros(2, 10), labels=torch.tensor([0, 4])).logits.shape
+    torch.Size([2, 4])
     """
 
     # The loss is a mean over what the method counts, not over what a loop has counted.

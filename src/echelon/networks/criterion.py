@@ -15,6 +15,7 @@ class OrdinalLoss(nn.Module):
     Parameters
     ----------
     method : str or Method
+        A name of ``echelon.METHODS``, or a method.
     num_classes : int, optional
         K; a `Method` knows it already.
     dim : int

@@ -70,6 +70,7 @@ class OrdinalNetwork(OrdinalModule):
     backbone : nn.Module
         From features (n, d), or from a tensor for each part of a row, to (n, out) or (n, k, out).
     method : Method
+        The method whose head the network ends in.
     out_features : int
         Of the backbone.
     head : nn.Module, optional

@@ -13,7 +13,15 @@ from echelon.networks.dropout import Dropout
 
 
 class LinearBackbone(nn.Identity):
-    """No hidden layer: the head sees the features."""
+    """No hidden layer: the head sees the features.
+
+    Parameters
+    ----------
+    num_features : int
+        d.
+    num_scaled : int
+        How many of the features, the first ones, are scaled numbers.
+    """
 
     def __init__(self, num_features: int, num_scaled: int) -> None:
         super().__init__()
@@ -30,7 +38,9 @@ class MLP(nn.Sequential):
     num_scaled : int
         How many of the features, the first ones, are scaled numbers.
     hidden : sequence of int
+        The width of each hidden layer.
     dropout : float
+        The share of what each hidden layer gives that is left out in training.
     num_frequencies : int
         Periodic embeddings of each number; 0 for none.
     """
@@ -124,6 +134,19 @@ class TabM(nn.Module):
     Half of them are smooth, with SiLU on the features; the others, with ReLU on piecewise-linear
     embeddings, follow jumps and kinks as trees do. Where either kind is at home, the mean of
     their curves is near the better one.
+
+    Parameters
+    ----------
+    num_features : int
+        d.
+    num_scaled : int
+        How many of the features, the first ones, are scaled numbers.
+    hidden : tuple of int
+        The width of each hidden layer.
+    dropout : float
+        The share of what each hidden layer gives that is left out in training.
+    members : int
+        The number of MLPs.
     """
 
     def __init__(
@@ -166,6 +189,15 @@ class PaperMLP(nn.Sequential):
     """The MLP of the CORN paper as its published code has it.
 
     Linear layers without bias, leaky ReLU 0.01, dropout 0.2, and BatchNorm after the dropout.
+
+    Parameters
+    ----------
+    num_features : int
+        d.
+    num_scaled : int
+        How many of the features, the first ones, are scaled numbers.
+    hidden : tuple of int
+        The width of each hidden layer.
     """
 
     def __init__(

@@ -79,6 +79,7 @@ class LSTM(nn.Module):
     num_tokens : int
         How many ids there are.
     embedding, hidden : int
+        The sizes of an embedding and of a state.
     pooling : {"last", "mean", "max"}
         What becomes of the states of a text: the last one, as in the paper, or their mean or
         their maximum.

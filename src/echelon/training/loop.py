@@ -414,9 +414,11 @@ def score(curve: RankCurve, rows: EncodedRows, metric: str, decision: str) -> fl
     """A metric of :mod:`echelon.evaluation.metrics` on validation rows."""
     truth: NDArray[Any] = rows.ranks.cpu().numpy()
     weight = None if rows.weight is None else rows.weight.cpu().numpy()
-    if not metrics.METRICS[metric].of_labels:
+    row = metrics.metric(metric)
+    if not row.of_labels:
         prediction = curve.probabilities.cpu().numpy()
     else:
         prediction = curve.label(decision).cpu().numpy()
-    function = getattr(metrics, metric)
-    return float(function(truth, prediction, num_classes=curve.num_classes, sample_weight=weight))
+    return float(
+        row.function(truth, prediction, num_classes=curve.num_classes, sample_weight=weight)
+    )

@@ -78,6 +78,7 @@ class ImageSettings:
     keep_shape : bool
         Resize the shorter side instead, and crop the rest away: the way of timm.
     interpolation : {"nearest", "bilinear", "bicubic", "lanczos"}
+        How pixels are put together when an image is resized.
     mean, std : tuple of 3 floats
         What the network subtracts from and divides its pixels (0..1) by.
     centre : int, optional
