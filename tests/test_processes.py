@@ -69,3 +69,11 @@ def test_no_other_module_asks_how_many_processes_there_are() -> None:
         if isinstance(node, ast.Constant) and node.value in names
     }
     assert readers == {"processes.py"}
+
+
+def test_processes_of_several_machines_are_not_bound_to_one() -> None:
+    told = processes.together(3, 4, "place", local=(1, 2), is_one_machine=False)
+    assert [told[name] for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")] == [
+        "3", "4", "1", "2",
+    ]  # fmt: skip
+    assert not any("SOCKET_IFNAME" in name for name in told)

@@ -50,13 +50,26 @@ def is_first_process() -> bool:
     return rank() == 0
 
 
-def together(number: int, count: int, rendezvous: str) -> dict[str, str]:
-    """What the environment says to the process of a number, of so many on this machine."""
+def together(
+    number: int,
+    count: int,
+    rendezvous: str,
+    *,
+    local: tuple[int, int] | None = None,
+    is_one_machine: bool = True,
+) -> dict[str, str]:
+    """What the environment says to the process of a number, of so many.
+
+    `local` is the number of the process, and how many there are, on its own machine, where others
+    are elsewhere. Only on one machine may tensors stay on the loopback interface.
+    """
+    local_number, local_count = (number, count) if local is None else local
     told = {
-        "RANK": number, "LOCAL_RANK": number, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count,
-        RENDEZVOUS: rendezvous, LAUNCHER: os.getpid(),
+        "RANK": number, "LOCAL_RANK": local_number, "WORLD_SIZE": count,
+        "LOCAL_WORLD_SIZE": local_count, RENDEZVOUS: rendezvous, LAUNCHER: os.getpid(),
     }  # fmt: skip
-    names = {name for _, name in socket.if_nameindex()} if hasattr(socket, "if_nameindex") else ()
+    has_names = is_one_machine and hasattr(socket, "if_nameindex")
+    names = {name for _, name in socket.if_nameindex()} if has_names else ()
     for name in (loopback for loopback in _LOOPBACK if loopback in names):
         # What carries the tensors would otherwise listen on the address of the machine's name.
         told |= {"GLOO_SOCKET_IFNAME": name, "NCCL_SOCKET_IFNAME": name}

@@ -114,11 +114,13 @@ def _work(config: dict[str, Any]) -> None:
     (shared / f"worker.{os.getpid()}").touch()
     # Another one for every try, as a worker that died has left its own behind.
     token = broadcast_from_rank_zero(secrets.token_hex(8) if number == 0 else None)
-    told = together(number, count, str(shared / f"rendezvous-{token}"))
-    told |= {"LOCAL_RANK": str(context.get_local_rank())}
-    told |= {"LOCAL_WORLD_SIZE": str(context.get_local_world_size())}
-    if not config["is_local"]:  # tensors must go from machine to machine
-        told = {name: value for name, value in told.items() if "SOCKET_IFNAME" not in name}
+    told = together(
+        number,
+        count,
+        str(shared / f"rendezvous-{token}"),
+        local=(context.get_local_rank(), context.get_local_world_size()),
+        is_one_machine=config["is_local"],
+    )
     os.environ.update({"OMP_NUM_THREADS": "1", **os.environ, **told})
     os.chdir(config["folder"])
     printed = io.StringIO()
