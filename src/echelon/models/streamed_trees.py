@@ -26,7 +26,7 @@ from echelon.models.trees import (
 )
 
 _BATCH = 100_000  # examples that LightGBM asks for at once
-_BYTES_OF_AN_EXAMPLE = 36  # label, weight, start, score, gradient and curvature, some of them twice
+_BYTES_OF_AN_EXAMPLE = 50  # label, weight, start, score, gradients, and their order in a tree
 
 
 def fit_streamed_trees(
