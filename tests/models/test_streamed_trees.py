@@ -11,7 +11,7 @@ from echelon.data.survey import survey
 from echelon.models import streamed_trees
 from echelon.models.streamed_trees import fit_streamed_trees, stream_bytes
 from echelon.models.thresholds import few_threshold_pairs, pairs_a_row
-from echelon.models.trees import TreeSettings, base_logits
+from echelon.models.trees import TreeSettings
 
 
 @pytest.fixture
@@ -26,9 +26,8 @@ def path(tmp_path):
 def test_examples_are_those_of_all_training_rows(path, monkeypatch) -> None:
     monkeypatch.setattr(streamed_trees._StreamSequence, "batch_size", 431)
     known = survey(open_stream(scan(path, "grade")), 0.1, 0)
-    base = base_logits(known.weights, known.num_rows)
-    examples = streamed_trees._Examples.of(known)
-    sequence = streamed_trees._StreamSequence(known, examples, base, 0)
+    examples = streamed_trees._Examples(known)
+    sequence = streamed_trees._StreamSequence(known, examples, 0)
     size = len(sequence)
     assert size == (known.class_counts * pairs_a_row(7)).sum()
     blocks = [sequence[start : min(start + 431, size)] for start in range(0, size, 431)]
@@ -40,7 +39,7 @@ def test_examples_are_those_of_all_training_rows(path, monkeypatch) -> None:
     rank_of = dict(zip(x, ranks, strict=True))
     truth = np.array([rank_of[value] for value in columns[:, 0]])
     np.testing.assert_array_equal(examples.label, truth > columns[:, -1])
-    np.testing.assert_allclose(examples.start, base[columns[:, -1].astype(int)])
+    np.testing.assert_array_equal(examples.threshold, columns[:, -1])
     # the pairs of a row stand for all its thresholds
     total = pd.Series(examples.weight).groupby(columns[:, 0]).sum()
     assert set(total) == {6.0}

@@ -101,7 +101,8 @@ def train_workers() -> list[int]:
 @pytest.mark.timeout(1500)
 @pytest.mark.skipif(sys.platform != "linux", reason="finds worker processes through /proc")
 def test_a_worker_that_dies_is_replaced_and_the_model_is_the_same(folder: Path) -> None:
-    steps = ("--model", "network:settings.batch_size=8", "--max-epochs", "20")
+    network = ("--model", "network:settings.batch_size=8", "--backbone", "linear")
+    steps = (*network, "--max-epochs", "12")
     cluster = ("--cluster", "local", "--devices", "2")
     before = ray_processes()
     process = start(folder, *steps, *cluster, "--out", "killed")

@@ -55,49 +55,56 @@ def run_on_cluster(address: str, workers: int, arguments: Sequence[str], out: Pa
 
     is_local = address == LOCAL
     with _shared_folder(out, is_local) as shared, _environment():
-        with connected(address, workers + 1) as cluster:
-            use_gpu = cluster.ray.cluster_resources().get("GPU", 0) >= workers
-            told: dict[str, Any] = {"arguments": list(arguments), "folder": os.getcwd()}
-            told |= {"shared": str(shared), "is_local": is_local}
-            try:
-                _train(told, workers, use_gpu, shared / "ray")
-            finally:  # those on this machine are waited for
-                if is_local:
-                    cluster.processes.update(int(p.suffix[1:]) for p in shared.glob("worker.*"))
+        for number in range(_MOST_FAILURES + 1):
+            with connected(address, workers + 1) as cluster:
+                use_gpu = cluster.ray.cluster_resources().get("GPU", 0) >= workers
+                told: dict[str, Any] = {"arguments": list(arguments), "folder": os.getcwd()}
+                told |= {"shared": str(shared), "is_local": is_local}
+                try:
+                    is_done = _train(told, workers, use_gpu, shared / f"ray-{number}")
+                finally:  # those on this machine are waited for
+                    if is_local:
+                        cluster.processes.update(int(p.suffix[1:]) for p in shared.glob("worker.*"))
+            if is_done:
+                break
+        else:
+            raise RuntimeError(
+                f"the workers of the cluster died {_MOST_FAILURES + 1} times before they began"
+            )
         refused = shared / "refused.txt"
         if refused.exists():
             raise ValueError(refused.read_text(encoding="utf-8"))
         return (shared / "printed.txt").read_text(encoding="utf-8")
 
 
-def _train(told: dict[str, Any], workers: int, use_gpu: bool, folder: Path) -> None:
-    """Let Ray Train run the workers, again where one has died."""
+def _train(told: dict[str, Any], workers: int, use_gpu: bool, folder: Path) -> bool:
+    """Let Ray Train run the workers; False where one died before its work, with which it ends.
+
+    One that dies at its work is replaced by Ray Train itself. After the other kind, the connection
+    is made anew, as what the workers had taken of the cluster is not given back before.
+    """
     from ray.train import ControllerError, FailureConfig, RunConfig, ScalingConfig
     from ray.train import TrainingFailedError as TrainingFailed
     from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
 
-    for number in range(_MOST_FAILURES + 1):
-        trainer = DataParallelTrainer(
-            _work,
-            train_loop_config=told,
-            scaling_config=ScalingConfig(num_workers=workers, use_gpu=use_gpu),
-            run_config=RunConfig(
-                name=f"fit-{number}",
-                storage_path=str(folder),
-                failure_config=FailureConfig(max_failures=_MOST_FAILURES),
-            ),
-        )
-        try:
-            trainer.fit()
-            return
-        except TrainingFailed as error:
-            # Ray Train replaces workers that die at their work, but not those that die before it.
-            if isinstance(error, ControllerError) and number < _MOST_FAILURES:
-                continue
-            reason = " ".join(str(error).split())[:500]
-            raise RuntimeError(
-                f"the workers of the cluster failed {_MOST_FAILURES + 1} times: {reason}"
-            ) from None
+    trainer = DataParallelTrainer(
+        _work,
+        train_loop_config=told,
+        scaling_config=ScalingConfig(num_workers=workers, use_gpu=use_gpu),
+        run_config=RunConfig(
+            name="fit",
+            storage_path=str(folder),
+            failure_config=FailureConfig(max_failures=_MOST_FAILURES),
+        ),
+    )
+    try:
+        trainer.fit()
+    except ControllerError:
+        return False
+    except TrainingFailed as error:
+        reason = " ".join(str(error).split())[:500]
+        raise RuntimeError(f"the workers of the cluster failed: {reason}") from None
+    return True
 
 
 def _work(config: dict[str, Any]) -> None:

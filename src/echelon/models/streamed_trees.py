@@ -6,7 +6,7 @@ those beside its rank, and one that stands for all others.
 
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import lightgbm
 import numpy as np
@@ -26,7 +26,7 @@ from echelon.models.trees import (
 )
 
 _BATCH = 100_000  # examples that LightGBM asks for at once
-_BYTES_OF_AN_EXAMPLE = 36  # label, weight, start, score, gradient and curvature, some of them twice
+_BYTES_OF_AN_EXAMPLE = 50  # label, weight, start, score, gradients, and their order in a tree
 
 
 def fit_streamed_trees(
@@ -91,35 +91,39 @@ def _prepared(
 ) -> Prepared:
     """The examples of all training rows, as bins."""
     base = base_logits(known.weights, known.num_rows)
-    examples = _Examples.of(known)
+    examples = _Examples(known)
     parameters = grower.parameters(known.num_rows, *widths, len(examples.label))
     # Real rows show which columns are never filled together; those held out are a sample.
     shown = known.table if held is None else held
     columns = side_by_side(np.asarray(shown.numbers, np.float64), np.asarray(shown.codes))
     data = lightgbm.Dataset(
-        _StreamSequence(known, examples, base, seed),
+        _StreamSequence(known, examples, seed),
         label=examples.label,
-        weight=examples.weight,
-        init_score=examples.start,
         reference=grower.bins(columns, widths[0], parameters),
         categorical_feature=list(range(widths[0], sum(widths))),
         params=parameters,
     ).construct()
-    data.label = data.weight = data.init_score = None  # LightGBM has its own
-    return Prepared(data, len(examples.label), known.num_rows, base)
+    # LightGBM has its own copy of each; ours go before the next is made.
+    size = len(examples.label)
+    data.label, examples.label = None, _NOTHING
+    data.set_weight(examples.weight)
+    data.weight, examples.weight = None, _NOTHING
+    data.set_init_score(base[examples.threshold])
+    data.init_score, examples.threshold = None, _NOTHING
+    return Prepared(data, size, known.num_rows, base)
 
 
-class _Examples(NamedTuple):
+_NOTHING: NDArray[Any] = np.empty(0)
+
+
+class _Examples:
     """What examples are beside their columns, filled in while they are read."""
 
-    label: NDArray[np.float32]
-    weight: NDArray[np.float32]
-    start: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, known: Survey) -> "_Examples":
-        size = _num_examples(known)
-        return cls(np.empty(size, np.float32), np.empty(size, np.float32), np.empty(size))
+    def __init__(self, known: Survey) -> None:
+        size, most = _num_examples(known), known.stream.labels.num_classes - 1
+        self.label: NDArray[Any] = np.empty(size, np.float32)
+        self.weight: NDArray[Any] = np.empty(size, np.float32)
+        self.threshold: NDArray[Any] = np.empty(size, np.min_scalar_type(most))
 
 
 class _StreamSequence(lightgbm.Sequence):
@@ -127,16 +131,14 @@ class _StreamSequence(lightgbm.Sequence):
 
     batch_size = _BATCH
 
-    def __init__(
-        self, known: Survey, examples: _Examples, base: NDArray[np.float64], seed: int
-    ) -> None:
-        self._examples = examples
-        self._slices = _example_slices(known, examples, base, seed)
+    def __init__(self, known: Survey, examples: _Examples, seed: int) -> None:
+        self._size = len(examples.label)
+        self._slices = _example_slices(known, examples, seed)
         self._rest = np.empty((0, 0))
         self._place = 0
 
     def __len__(self) -> int:
-        return len(self._examples.label)
+        return self._size
 
     def __getitem__(self, places: Any) -> NDArray[np.float64]:
         start, end, _ = places.indices(len(self))
@@ -150,11 +152,9 @@ class _StreamSequence(lightgbm.Sequence):
         return whole[: end - start]
 
 
-def _example_slices(
-    known: Survey, examples: _Examples, base: NDArray[np.float64], seed: int
-) -> Iterator[NDArray[np.float64]]:
+def _example_slices(known: Survey, examples: _Examples, seed: int) -> Iterator[NDArray[np.float64]]:
     """The columns of the examples of each slice, (m, p + q + 1), while the rest is filled in."""
-    num_classes = len(base) + 1
+    num_classes = known.stream.labels.num_classes
     mean = float(known.weights.sum()) / known.num_rows
     place = 0
     for number, (_, rows, hashes) in enumerate(known.stream):
@@ -169,7 +169,7 @@ def _example_slices(
             weight = weight * (rows.weight / mean)[pairs.row]
         examples.label[place:end] = rows.ranks[pairs.row] > pairs.threshold
         examples.weight[place:end] = weight
-        examples.start[place:end] = base[pairs.threshold]
+        examples.threshold[place:end] = pairs.threshold
         columns = side_by_side(rows.table.numbers.astype(np.float64), rows.table.codes)
         yield np.column_stack([columns[pairs.row], pairs.threshold])
         place = end
