@@ -80,7 +80,7 @@ def test_the_search_finds_the_right_page(opened, site) -> None:
             page.click("label[for=__search].md-header__button")
         else:
             page.click("input.md-search__input")
-        page.fill("input.md-search__input", words)
+        page.keyboard.type(words)  # the search listens to keys
         page.wait_for_selector(".md-search-result__item > a", timeout=20_000)
         page.wait_for_timeout(300)
         first = page.get_attribute(".md-search-result__item > a", "href") or ""
