@@ -101,4 +101,4 @@ def test_examples_and_changelog_are_shown(site: Path) -> None:
     examples = (site / "examples.html").read_text(encoding="utf-8")
     for program in (ROOT / "examples").glob("*.py"):
         assert f"examples/{program.name}" in examples
-    assert "Unreleased" in (site / "changelog.html").read_text(encoding="utf-8")
+    assert "0.1.0" in (site / "changelog.html").read_text(encoding="utf-8")

@@ -17,7 +17,8 @@ Models
     network on tables, texts and images), CumulativeLinkModel (proportional odds, with its
     statistics), OrdinalReduction (any classifier of scikit-learn), OrdinalSVM, PRank,
     MetricNeighbors, OrdinalBlend. `load` opens a saved one, `cross_val_curve` predicts every row
-    by a model that has not seen it, `as_ranks` turns labels into ranks, MODELS lists the models.
+    by a model that has not seen it, `tune` searches settings (and gives a Tuned), `as_ranks` turns
+    labels into ranks, MODELS lists the models.
 In a PyTorch loop
     `method("corn", num_classes=5)` gives a head, a loss and a curve, `convert` puts such a head on
     a classifier, OrdinalLoss is the loss as a module; METHODS lists the methods.
@@ -25,7 +26,8 @@ The rooms
     `echelon.functional`: the losses, and how logits become log-probabilities, as pure functions.
     `echelon.heads`: output layers.
     `echelon.evaluation`: metrics, scorers for scikit-learn, scores that are collected in parts.
-    `echelon.data`: generated data whose best possible predictor is known.
+    `echelon.data`: tables that stay in their files (`scan`), and generated data whose best possible
+    predictor is known.
 RankCurve
     The distribution over ranks that everything ends in: median, mean, mode, costs, crossings.
 

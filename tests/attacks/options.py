@@ -34,7 +34,7 @@ _FEW = {
 }
 
 
-_NEEDING_MODELS = ("align",)  # of others, which the project does not have
+_NEVER_WHOLE = ("align", "serve")  # one needs a file of others, and one goes on until it is ended
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def options(material: Path) -> list[Case]:
         for option in known:
             cases += [_case(material, name, option, known, value) for value in _values(option)]
         as_json = next(one for one in known if one.name == "as_json")
-        if name not in _NEEDING_MODELS:
+        if name not in _NEVER_WHOLE:
             cases.append(_case(material, name, as_json, known, "", whole=True))
         for title, more in (("alone", ()), ("unknown", ("--no-such-option", "1"))):
             line = [name, *more]
@@ -177,6 +177,13 @@ def _command_line(
         "explain": (
             {"model": given / "table.echelon", "data": given / "data.csv"},
             {"target": "y", "rows": 0, "repeats": 1},
+        ),
+        "drift": ({"model": given / "table.echelon", "data": given / "data.csv"}, {}),
+        "serve": ({"model": given / "table.echelon"}, {"token_file": given / "no-token"}),
+        "tune": (
+            {"data": given / "data.csv"},
+            {"target": "y", "classes": "lo,mid,hi", "out": out / "search", "trials": 1,
+             "workers": 1},
         ),
         "info": ({"model": given / "table.echelon"}, {}),
         "export": ({"model": given / "table.echelon"}, {"onnx": out / "m.onnx"}),

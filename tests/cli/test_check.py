@@ -201,7 +201,7 @@ def test_the_target_may_stand_in_another_sheet(tmp_path: Path, capsys, monkeypat
         (("fit", "--out", "m", "--decimal", "x"), "--decimal must be . or ,"),
         (("fit", "--out", "m", "--encoding", "x"), "--encoding must be the name of one"),
         (("check", "--drop", "odd"), "has no column 'odd'"),
-        (("check", "--sheet", "2"), "--sheet is for Excel files, and survey.csv is none"),
+        (("check", "--sheet", "2"), "is for Excel and MedMNIST files, and survey.csv is none"),
         (("check", "--missing-codes", "odd=99"), "names the column 'odd', which the table"),
         (("check", "--missing-codes", "q1="), "must be codes such as 99, or those of a column"),
     ],

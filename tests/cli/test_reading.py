@@ -103,7 +103,10 @@ def test_broken_images(folder: Path) -> None:
         (("--text", "revew"), "has no column 'revew'"),
         (("--text", "review", "--drop", "review"), "cannot be both"),
         (("--backbone", "lstm"), "needs a column of texts"),
-        (("--text", "review", "--backbone", "lstm", "--frozen"), "hf:NAME; got 'lstm'"),
+        (
+            ("--text", "review", "--backbone", "lstm", "--frozen"),
+            "hf:NAME or timm:NAME; got 'lstm'",
+        ),
         (("--image", "photo", "--image-folder", "none"), "no folder of images none"),
         (("--image", "photo", "--on-broken", "maybe"), "must be raise or skip"),
     ],

@@ -80,7 +80,7 @@ PREDICT = ("predict", "model", "table.csv", "--out")
         ((*PREDICT, "hard.csv"), "--out hard.csv is the same file as the input table.csv"),
         ((*PREDICT, "costs.csv", "--decision", "costs.csv"), "as the input costs.csv"),
         ((*PREDICT, "p.xls"), "end in .csv, .parquet, .pq, .xlsx, .jsonl; got --out p.xls"),
-        ((*PREDICT, "inner"), "could not write inner: it is a folder; name a file"),
+        ((*PREDICT, "inner"), "the folder inner is not empty, and what it holds is never"),
         ((*PREDICT, "no/p.csv"), "the folder no does not exist"),
         ((*PREDICT, "-", "--json"), "--json and --out - cannot both"),
         ((*FIT, "table.csv"), "whose ending .csv is that of something else"),

@@ -73,5 +73,7 @@ def test_columns_of_one_name_are_refused_with_their_row(tmp_path: Path) -> None:
 
 def test_a_sheet_of_what_is_no_workbook(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(ValueError, match=r"--sheet is for Excel files, and .*a\.csv is none"):
+    with pytest.raises(
+        ValueError, match=r"--sheet is for Excel and MedMNIST files, and .*a\.csv is none"
+    ):
         read_table(tmp_path / "a.csv", Reading(sheet="1"))

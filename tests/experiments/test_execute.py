@@ -108,7 +108,7 @@ def test_no_more_workers_than_jobs(jobs, tmp_path, monkeypatch) -> None:
     @contextmanager
     def pool(workers):
         started.append(workers)
-        yield
+        yield object()
 
     monkeypatch.setattr("echelon.experiments.execute._loky", pool)
     monkeypatch.setattr("echelon.experiments.execute._side_by_side", lambda *_: {"x": "nobody ran"})

@@ -117,6 +117,7 @@ def test_trees_that_do_not_fit_the_file_are_refused(
 def _with_a_class_more(document, tensors) -> None:
     document["classes"].append(4)
     document["cutpoints"].append(3.9)
+    document["reference"] = {name: [*counts, 0] for name, counts in document["reference"].items()}
 
 
 def _with_a_leaf_of_nan(document, tensors) -> None:

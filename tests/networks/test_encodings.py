@@ -69,9 +69,9 @@ def test_a_comparison_encodes_each_image_once(photos, tmp_path: Path, monkeypatc
         )  # fmt: skip
         return len(runs)
 
-    assert compare(2) == 5
+    assert compare(2) == 6  # two methods twice, a constant, a linear model on the encodings
     assert sum(counts) == 100  # for four fits, their validation, and their predictions
-    assert compare(3) == 7
+    assert compare(3) == 8
     assert sum(counts) == 100
 
 

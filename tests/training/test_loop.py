@@ -124,7 +124,10 @@ def test_a_full_disk_at_a_checkpoint_does_not_end_a_fit(tmp_path: Path, monkeypa
 def test_what_was_validated_is_what_remains(average: float) -> None:
     data, held = make_friedman(600, num_classes=4), make_friedman(200, num_classes=4, seed=1)
     model = OrdinalClassifier(
-        settings={"max_epochs": 5, "average": average}, random_state=0, device="cpu"
+        backbone="mlp",
+        settings={"max_epochs": 5, "average": average},
+        random_state=0,
+        device="cpu",
     )
     model.fit(data.features, data.ranks, X_val=held.features, y_val=held.ranks)
     name = "validation_ranked_probability_score"

@@ -42,7 +42,40 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True)
 class Source:
-    """A table in files, and what its columns are for; see :func:`scan`."""
+    """A table in files, and what its columns are for; :func:`scan` makes it.
+
+    Parameters
+    ----------
+    paths : tuple of Path
+        The files and folders.
+    target : str
+        The column of the labels.
+    classes : tuple, optional
+        All labels, the lowest first.
+    drop : tuple of str
+        Columns that are left out.
+    weight, group : str, optional
+        The columns of weights and of groups.
+    reading : Reading
+        What stands between cells, before decimals, and in which encoding.
+    missing_codes : tuple of str
+        Codes that stand for no answer.
+    missing_target : {"drop", "error"}
+        What becomes of rows without a label.
+    keep_ids : bool
+        Whether columns that look like ids are kept.
+    shares : tuple of Share
+        Which of the rows belong to it, by their hash; all of them without any.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "rows.parquet"
+    ...     pd.DataFrame({"size": [1.0, 2.0], "grade": [0, 1]}).to_parquet(path)
+    ...     print(Source((path,), "grade"))
+    <Source rows.parquet, target 'grade'>
+    """
 
     paths: tuple[Path, ...]
     target: str

@@ -38,7 +38,7 @@ _LOOKED_AT = 64  # rows, to know what the columns are
 class Tuned:
     """The outcome of a search.
 
-    Attributes
+    Parameters
     ----------
     model : CurveClassifier
         Fitted with the best settings on all rows but those of the test.
@@ -55,6 +55,18 @@ class Tuned:
         have chosen: the latter is too good to be true.
     test_ : dict from str to dict, or None
         All metrics of both on the test rows, which no trial has seen; None without such rows.
+    space : mapping
+        What was searched, by name.
+    _trials : sequence of Trial
+        The trials as they were run.
+
+    Examples
+    --------
+    >>> import echelon
+    >>> data = echelon.data.make_friedman(200, num_classes=3)
+    >>> tuned = echelon.tune(data.features, data.ranks, "cumulative_link", trials=2, workers=1)
+    >>> sorted(tuned.test_), len(tuned.trials_)
+    (['best', 'default'], 2)
     """
 
     model: Any
@@ -132,7 +144,9 @@ def tune(
     Parameters
     ----------
     X : DataFrame or array, shape (n, columns)
+        The rows, as every model takes them.
     y : array-like, shape (n,)
+        Their labels.
     model : str or model, optional
         A name of ``echelon.MODELS``, with what is not to be searched after colons as in
         ``"boosting:leaves=31"``, a method as in ``"corn/mlp"``, or an unfitted model. Without it,
