@@ -73,8 +73,8 @@ class Source:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "rows.parquet"
     ...     pd.DataFrame({"size": [1.0, 2.0], "grade": [0, 1]}).to_parquet(path)
-    ...     print(Source((path,), "grade"))
-    <Source rows.parquet, target 'grade'>
+    ...     print(*Source((path,), "grade").features)
+    size
     """
 
     paths: tuple[Path, ...]
