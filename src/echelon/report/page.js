@@ -179,3 +179,6 @@ if (meaning.showPopover) {
   });
 }
 document.body.dataset.ready = "true";
+
+// Paper has nothing to unfold.
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((fold) => { fold.open = true; }));

@@ -43,7 +43,8 @@ def page_sections(
             "methods",
             "Methods" if several else "Scores",
             "Methods" if several else "Scores",
-            _methods(comparison, made, glossary),
+            _methods(comparison, made, glossary)
+            + (_coefficients(comparison) if statistics is None else ""),
         ),
         *([] if statistics is None else [Section("statistics", "Statistics", *statistics)]),
         Section("rows", "Rows", "Single rows", _rows(comparison, glossary)),
@@ -147,7 +148,7 @@ def _methods(comparison: Comparison, made: dict[str, Titled], glossary: Glossary
             f"{glossary.link('p')}; some are {glossary.link('within noise')}.</p>"
             f"<ul>{verdicts}</ul>"
         )
-    return "".join([*parts, _leaderboard(comparison), _coefficients(comparison)])
+    return "".join([*parts, _leaderboard(comparison)])
 
 
 def _methods_table(comparison: Comparison, glossary: Glossary, several_runs: bool) -> str:

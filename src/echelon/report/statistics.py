@@ -159,13 +159,16 @@ def _table(label: str, head: Sequence[str], body: Sequence[Sequence[Any]]) -> st
     columns = "".join(f'<th scope="col">{_text(name)}</th>' for name in head)
     rows = "".join(
         f'<tr><th scope="row">{_text(first)}</th>'
-        + "".join(f"<td>{_text(cell)}</td>" for cell in rest)
+        + "".join(
+            f'<td data-label="{_text(name)}">{_text(cell)}</td>'
+            for name, cell in zip(head[1:], rest, strict=True)
+        )
         + "</tr>"
         for first, *rest in body
     )
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{_text(label)}"><table><thead>'
-        f"<tr>{columns}</tr></thead><tbody>{rows}</tbody></table></div>"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{_text(label)}">'
+        f'<table class="cards"><thead><tr>{columns}</tr></thead><tbody>{rows}</tbody></table></div>'
     )
 
 
