@@ -46,3 +46,15 @@ def test_the_page_has_a_section_with_escaped_names(run_folder: Path) -> None:
 
 def test_the_forest_plot_is_one_of_the_charts(run_folder: Path, tmp_path: Path) -> None:
     assert "statistics" in {path.stem for path in write_charts(run_folder, tmp_path, "svg")}
+
+
+def test_cells_are_labelled_for_narrow_screens_and_coefficients_stand_once(
+    run_folder: Path,
+) -> None:
+    """A table that is too wide becomes cards, in which each cell says what it is."""
+    text = page_text(run_folder)
+    table = text[text.index('aria-label="Coefficients"') :].partition("</table>")[0]
+    assert 'class="cards"' in table
+    for label in ("coefficient", "error", "p", "odds ratio", "to"):
+        assert f'data-label="{label}"' in table
+    assert "Coefficients of the linear model" not in text
