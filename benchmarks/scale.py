@@ -84,6 +84,7 @@ def best(rounds: int, runs: dict[str, Callable[[], Any]], times: int = 1) -> dic
             for _ in range(times):
                 run()
             seconds[name] = min(seconds[name], (time.process_time() - start) / times)
+            print(f"  {name}: {seconds[name]:.4g} s", flush=True)
     return seconds
 
 
