@@ -40,3 +40,11 @@ def test_baselines_stand_first_and_verdicts_of_corn_below() -> None:
     assert sum("0.524" in note for note in table.notes) == 1
     assert any("CORN has 0.550 here, over 2 seeds" in note for note in table.notes)
     assert [*paper_tables(results)] == ["images"]
+
+
+def test_the_seconds_of_the_processor_are_told_where_they_are_known() -> None:
+    result = made("retina", "recipe default")
+    result.document["experiment"]["longest_run_cpu"] = {"corn": 12.4}
+    assert result.longest_run("corn") == "12 s of CPU"
+    assert made("retina", "recipe default").longest_run("corn") == "42 s"
+    assert result.longest_run("cnnpor") == "-"

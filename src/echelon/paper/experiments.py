@@ -305,17 +305,18 @@ class Experiment:
             "seeds": self.seeds,
             "settings": settings,
             "seconds": sum(run.outcome.get("seconds", 0.0) for run in runs),
-            "longest_run": _longest(runs),
+            "longest_run": _longest(runs, "seconds"),
+            "longest_run_cpu": _longest(runs, "cpu_seconds"),
             "accuracy_by_mode": _by_mode(runs) if kind == "image" else {},
         }
 
 
-def _longest(runs: Sequence[Run]) -> dict[str, float]:
-    """Seconds of the longest run of each method."""
+def _longest(runs: Sequence[Run], clock: str) -> dict[str, float]:
+    """Seconds of the longest run of each method, by a clock of the runs' outcomes."""
     longest: dict[str, float] = {}
     for run in runs:
-        if run.config.role == "method":
-            seconds = round(run.outcome.get("seconds", 0.0), 1)
+        if run.config.role == "method" and clock in run.outcome:
+            seconds = round(run.outcome[clock], 1)
             longest[run.config.method] = max(seconds, longest.get(run.config.method, 0.0))
     return longest
 

@@ -10,7 +10,6 @@ from echelon.paper.results import Result, Table, mean_and_deviation
 IMAGE_SETS: Mapping[str, str] = {"retina": "RetinaMNIST", "knees": "Knees", "faces": "Faces"}
 SMALL_NETWORK = "small ResNet"
 _BASELINES = ("constant", "linear on encodings")
-_MISSING = "-"
 _RETINA_PUBLISHED = (
     "MedMNIST's published ResNet-18 has an accuracy of 0.524 on the test subset of RetinaMNIST "
     "(standard error 0.025 for its 400 rows)."
@@ -28,14 +27,13 @@ def images_table(results: Sequence[Result]) -> Table:
             errors = result.values(name, "mae")
             if not errors:
                 continue
-            seconds = result.document["experiment"].get("longest_run", {}).get(name)
             by_mode = result.document["experiment"].get("accuracy_by_mode", {}).get(name, [])
             rows.append(
                 [title, network, METHODS.get(name, name), str(len(errors)),
                  mean_and_deviation(errors, 3),
                  mean_and_deviation(result.values(name, "rmse"), 3),
                  mean_and_deviation(dict(enumerate(by_mode)), 3),
-                 _MISSING if seconds is None else f"{seconds:.0f} s"]
+                 result.longest_run(name)]
             )  # fmt: skip
         notes += [f"{title}, {network}: {words}" for words in _against_corn(result)]
         if result.dataset == "retina" and not _is_frozen(result):

@@ -116,6 +116,14 @@ class Result:
             if run["method"] == method and run.get(metric) is not None
         }
 
+    def longest_run(self, method: str) -> str:
+        """How long the longest run of a method took: of the processor, where that is known."""
+        what = self.document["experiment"]
+        if method in what.get("longest_run_cpu", {}):
+            return f"{what['longest_run_cpu'][method]:.0f} s of CPU"
+        seconds = what.get("longest_run", {}).get(method)
+        return _MISSING if seconds is None else f"{seconds:.0f} s"
+
 
 def mean_and_deviation(values: Mapping[int, float], decimals: int) -> str:
     """The mean of values by seed, and their deviation where there are several."""

@@ -247,11 +247,10 @@ def networks_table(results: Sequence[Result]) -> Table:
             mae, rmse = (result.values(method, m) for m in ("mae", "rmse"))
             if not mae:
                 continue
-            seconds = result.document["experiment"].get("longest_run", {}).get(method)
             rows.append(
                 [DATASETS[result.dataset], network, title, str(len(mae)),
                  mean_and_deviation(mae, 3), mean_and_deviation(rmse, 3),
-                 _MISSING if seconds is None else f"{seconds:.0f} s"]
+                 result.longest_run(method)]
             )  # fmt: skip
     columns = ["data", "network", "method", "seeds", "MAE", "RMSE", "longest run"]
     return Table("Networks on texts and images", columns, rows)

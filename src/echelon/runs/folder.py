@@ -573,8 +573,9 @@ def _outcome(document: Any) -> dict[str, Any]:
     for name in ("best_epoch", "trees"):
         if outcome.get(name) is not None and not _is_whole(outcome[name], 0):
             raise ValueError(f"outcome.json: {name} must be an integer; got {outcome[name]!r:.80}")
-    if not _is_number(outcome.get("seconds", 0.0)):
-        raise ValueError(f"outcome.json: seconds must be a number; got {outcome['seconds']!r:.80}")
+    for name in ("seconds", "cpu_seconds"):
+        if not _is_number(outcome.get(name, 0.0)):
+            raise ValueError(f"outcome.json: {name} must be a number; got {outcome[name]!r:.80}")
     return outcome
 
 
