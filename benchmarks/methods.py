@@ -1,22 +1,38 @@
 """All methods: the table of what they promise, and a comparison of them with every model.
 
-The comparison is `echelon compare` with every name, so that it resumes where it was stopped, and
-its verdicts are those of that command.
+The comparison is `echelon compare` with every name on each set (on Fireman, `echelon reproduce`),
+so that it resumes where it was stopped, and its verdicts are those of that command.
+
+    export ECHELON_DATA=...     # the folder with the real tables and the Fireman partition
+    python benchmarks/methods.py --sets all --markdown docs/methods.md
+    python benchmarks/methods.py --data own.csv --target grade --seeds 2
 """
 
 import argparse
 import json
+import os
 import subprocess
 import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import rankdata
 
 from echelon.methods import METHODS
 from echelon.models.table import MODELS
 from page import environment_line, write_section
+from sets import ORDERS, REPORTED, TUNING
 
 TITLE_OF_TABLE = "What each promises"
-TITLE_OF_COMPARISON = "All of them on one table"
+TITLE_OF_COMPARISON = "All of them side by side"
+MIXTURES = ("auto", "blend")  # of the others; their place is in the accuracy benchmark
+TABLES = tuple(name for name in (*TUNING, *REPORTED) if name != "friedman")
+FIREMAN = "fireman"
+SETS = (*TABLES, FIREMAN)
+METRICS = {"MAE": "mae", "RPS": "ranked_probability_score"}
 
 PREAMBLE_OF_TABLE = """\
 *Consistent*: P(y > k) never rises with k, by construction; the others are repaired by sorting.
@@ -28,29 +44,74 @@ from a map that is fitted beside it. Of methods whose options change a promise t
 of depth D. Written by `python benchmarks/methods.py --table docs/methods.md`.
 """
 
+PREAMBLE_OF_COMPARISON = """\
+Written by `python benchmarks/methods.py --sets all --markdown docs/methods.md`: every method with
+the same network (`mlp`) and the same recipe, every model as it comes, all with their default
+options. On tables it is `echelon compare`: one division, a quarter of the rows for testing. Fireman
+is `echelon reproduce fireman --recipe default` on the published partition. The last four sets
+(cement_strength, skill, kinematics, fireman) are those that nothing was chosen on.
+
+A figure is the mean over the seeds on the test rows. **Bold** is the lowest of a set; a star says
+that `echelon compare` finds the contestant worse than that one by more than noise, counting rows
+and seeds, after Holm's correction for all pairs of the set. What has no star cannot be told from
+the best with these rows and seeds. Mean ranks are over all sets, 1 being the best; sets are few, so
+that ranks which differ by one or two mean little.
+"""
+
+
+class Job(NamedTuple):
+    """A set, and the command that compares everyone on it and prints a JSON document."""
+
+    name: str
+    command: list[str]
+
 
 def main() -> None:
     """Write the table, or run the comparison and write it."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    options = parsed()
+    if options.table is not None:
+        write_section(options.table, TITLE_OF_TABLE, f"{PREAMBLE_OF_TABLE}\n{table()}")
+    jobs = list(jobs_of(options))
+    if not jobs:
+        return
+    text = comparison(compared(jobs, options.hours))
+    print(text)
+    if options.markdown is not None:
+        write_section(options.markdown, TITLE_OF_COMPARISON, f"{PREAMBLE_OF_COMPARISON}\n{text}")
+
+
+def parsed() -> argparse.Namespace:
+    """The options of the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--table", type=Path, help="write the table of methods to this page")
+    parser.add_argument("--sets", help=f"all, or names with commas, of {', '.join(SETS)}")
     parser.add_argument("--data", help="a file to compare on")
     parser.add_argument("--target", help="its column of labels")
-    parser.add_argument("--methods", help="names with commas between; by default all")
+    parser.add_argument(
+        "--methods", default=",".join(systems()), help="names with commas (default: %(default)s)"
+    )
     parser.add_argument("--seeds", type=int, default=5, help="how many")
     parser.add_argument("--max-epochs", type=int, help="of every network")
+    parser.add_argument("--workers", type=int, help="runs at once (default: one for each core)")
+    parser.add_argument("--hours", type=float, default=6.0, help="it ends then, and can go on")
     parser.add_argument("--out", type=Path, default=Path("build/benchmarks/methods"))
     parser.add_argument("--markdown", type=Path, help="write the comparison to this page, too")
     options = parser.parse_args()
-    if options.table is not None:
-        write_section(options.table, TITLE_OF_TABLE, f"{PREAMBLE_OF_TABLE}\n{table()}")
-    if options.data is None:
-        return
-    if options.target is None:
+    if options.data is not None and options.target is None:
         parser.error("--data needs --target, the column of labels")
-    text = comparison(compared(options))
-    print(text)
-    if options.markdown is not None:
-        write_section(options.markdown, TITLE_OF_COMPARISON, text)
+    options.sets = [] if options.sets is None else options.sets.split(",")
+    if options.sets == ["all"]:
+        options.sets = list(SETS)
+    if unknown := [name for name in options.sets if name not in SETS]:
+        parser.error(f"no such set: {', '.join(unknown)}; there are {', '.join(SETS)}")
+    if options.sets and "ECHELON_DATA" not in os.environ:
+        parser.error("set ECHELON_DATA to the folder with the real tables")
+    return options
+
+
+# ---- the table of promises -----------------------------------------------------------------------
 
 
 def table() -> str:
@@ -65,36 +126,144 @@ def table() -> str:
     return "\n".join(lines)
 
 
+# ---- the comparison ------------------------------------------------------------------------------
+
+
 def contestants() -> list[str]:
     """The names of all methods and models; `network` stands for the methods."""
     return [*METHODS, *(name for name in MODELS if name != "network")]
 
 
-def compared(options: argparse.Namespace) -> dict[str, Any]:
-    """What `echelon compare` prints, finished runs being kept."""
-    command = [
-        sys.executable, "-m", "echelon.cli.main", "compare", options.data,
-        "--target", options.target, "--methods", options.methods or ",".join(contestants()),
-        "--seeds", str(options.seeds), "--out", str(options.out), "--json",
-    ]  # fmt: skip
-    if options.max_epochs is not None:
-        command += ["--max-epochs", str(options.max_epochs)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+def systems() -> list[str]:
+    """All contestants that are not mixtures of others."""
+    return [name for name in contestants() if name not in MIXTURES]
 
 
-def comparison(found: dict[str, Any]) -> str:
-    """The runs of each contestant in a line, by mean absolute error, best first."""
-    by_name: dict[str, list[dict[str, Any]]] = {}
-    for run in found["runs"]:
-        by_name.setdefault(run["method"], []).append(run)
-    rows = []
-    for name, runs in by_name.items():
-        means = [sum(run[metric] for run in runs) / len(runs) for metric in ("mae", "rmse")]
-        rows.append((means[0], f"| `{name}` | {means[0]:.4f} | {means[1]:.4f} | {len(runs)} |"))
-    heads = "| contestant | MAE | RMSE | runs |\n| --- | ---: | ---: | ---: |"
-    return "\n".join([f"{environment_line()}\n", heads, *(line for _, line in sorted(rows))])
+def jobs_of(options: argparse.Namespace) -> Iterable[Job]:
+    """What is to be run, in order."""
+    common = ["--methods", options.methods, "--seeds", str(options.seeds), "--json"]
+    for name in ("max_epochs", "workers"):
+        if (value := getattr(options, name)) is not None:
+            common += [f"--{name.replace('_', '-')}", str(value)]
+    if options.data is not None:
+        given = ["compare", options.data, "--target", options.target]
+        yield Job(Path(options.data).stem, [*given, "--out", str(options.out), *common])
+    for name in options.sets:
+        folder = Path(os.environ["ECHELON_DATA"])
+        if name == FIREMAN:
+            given = ["reproduce", FIREMAN, "--data", str(folder / FIREMAN), "--recipe", "default"]
+        else:
+            given = ["compare", str(folder / "tabular" / f"{name}.csv"), "--target", "response"]
+            given += ["--classes", ",".join(ORDERS[name])] if name in ORDERS else []
+        yield Job(name, [*given, "--out", str(options.out / name), *common])
+
+
+def compared(jobs: Sequence[Job], hours: float) -> dict[str, dict[str, Any]]:
+    """What the command prints, by set; finished runs are kept, and what is not done is left out."""
+    end = time.monotonic() + 3600 * hours
+    documents = {}
+    for job in jobs:
+        print(f"{job.name} ...", file=sys.stderr, flush=True)
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "echelon", *job.command],
+                stdout=subprocess.PIPE, text=True, check=True, timeout=end - time.monotonic(),
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            print(f"{hours:g} hours are over; start again to go on", file=sys.stderr)
+            break
+        documents[job.name] = json.loads(done.stdout)
+    return documents
+
+
+def comparison(documents: Mapping[str, dict[str, Any]]) -> str:
+    """Mean ranks and verdicts over the sets, then a table of each metric by set."""
+    parts = [environment_line()]
+    means = {
+        title: {name: means_of(document["runs"], key) for name, document in documents.items()}
+        for title, key in METRICS.items()
+    }
+    behind = {name: behind_the_best(document) for name, document in documents.items()}
+    parts.append(standings(means, behind))
+    for title, by_set in means.items():
+        parts += [f"### {title}", by_set_table(by_set, behind if title == "MAE" else {})]
+    return "\n\n".join(parts)
+
+
+def means_of(runs: Sequence[Mapping[str, Any]], metric: str) -> dict[str, float]:
+    """The mean over the seeds by name; a baseline that takes part as a model stands there once."""
+    names = {run["method"] for run in runs}
+    values: dict[str, list[float]] = {}
+    for run in runs:
+        if " " in run["method"] and run["method"].replace(" ", "_") in names:
+            continue
+        values.setdefault(run["method"], []).append(run[metric])
+    return {name: float(np.mean(found)) for name, found in values.items()}
+
+
+def behind_the_best(document: Mapping[str, Any]) -> set[str]:
+    """Who is worse in MAE than the best of a set by more than noise, as its verdicts say."""
+    means = means_of(document["runs"], "mae")
+    best = min(competing(means), key=means.__getitem__)
+    pairs = [
+        {pair["first"], pair["second"]}
+        for pair in document["differences"]
+        if pair["verdict"] == "different"
+    ]
+    return {name for pair in pairs if best in pair for name in pair - {best}}
+
+
+def competing(means: Mapping[str, float]) -> list[str]:
+    """The contestants: neither a constant nor the best possible predictor."""
+    return [name for name in means if name.partition(":")[0] in contestants()]
+
+
+def standings(
+    means: Mapping[str, Mapping[str, Mapping[str, float]]], behind: Mapping[str, set[str]]
+) -> str:
+    """Mean ranks, and on how many sets a contestant is best or cannot be told from the best."""
+    everyone = in_all(next(iter(means.values())))
+    ranks = {title: mean_ranks(by_set, everyone) for title, by_set in means.items()}
+    heads = ["", *(f"mean rank, {title}" for title in means), "best in MAE", "as good as the best"]
+    lines = [f"| {' | '.join(heads)} |", "| --- |" + " ---: |" * (len(heads) - 1)]
+    maes = means["MAE"]
+    for name in sorted(everyone, key=lambda name: ranks["MAE"][name]):
+        best = sum(name == min(competing(found), key=found.__getitem__) for found in maes.values())
+        level = sum(name not in worse for worse in behind.values())
+        cells = [f"{ranks[title][name]:.1f}" for title in means]
+        lines.append(f"| `{name}` | {' | '.join(cells)} | {best} | {level} of {len(maes)} |")
+    return "\n".join(lines)
+
+
+def in_all(by_set: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Everyone with a figure on every set."""
+    first = next(iter(by_set.values()))
+    return [name for name in first if all(name in found for found in by_set.values())]
+
+
+def mean_ranks(
+    by_set: Mapping[str, Mapping[str, float]], everyone: Sequence[str]
+) -> dict[str, float]:
+    """The place of everyone, averaged over the sets; equal ones share their places."""
+    places = [rankdata([found[name] for name in everyone]) for found in by_set.values()]
+    return dict(zip(everyone, np.mean(places, axis=0).tolist(), strict=True))
+
+
+def by_set_table(by_set: Mapping[str, Mapping[str, float]], behind: Mapping[str, set[str]]) -> str:
+    """Everyone's mean on every set."""
+    lines = [f"| | {' | '.join(by_set)} |", "| --- |" + " ---: |" * len(by_set)]
+    for name in dict.fromkeys(name for found in by_set.values() for name in found):
+        cells = []
+        for which, found in by_set.items():
+            if name not in found:
+                cells.append("")
+                continue
+            shown = f"{found[name]:.3f}"
+            if name == min(competing(found), key=found.__getitem__):
+                shown = f"**{shown}**"
+            cells.append(f"{shown} *" if name in behind.get(which, ()) else shown)
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

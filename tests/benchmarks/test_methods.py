@@ -1,18 +1,46 @@
-"""The comparison of all methods: every name, and the best first. It runs in tests/slow."""
+"""The comparison of all methods: every name, and what its tables say. It runs in tests/slow."""
 
 import methods
 from echelon import METHODS, MODELS
 
+MEANS = {"corn": 0.25, "ce": 0.5, "cumulative_link": 0.3, "cumulative link": 0.3, "constant": 0.9}
+
+
+def document(behind: set[str]) -> dict:
+    runs = [
+        {"method": name, "seed": seed, "mae": mae + seed, "ranked_probability_score": mae}
+        for name, mae in MEANS.items()
+        for seed in (-0.01, 0.01)
+    ]
+    verdicts = {name: "different" if name in behind else "within noise" for name in MEANS}
+    pairs = [
+        {"first": "corn", "second": name, "verdict": verdicts[name]}
+        for name in MEANS
+        if name != "corn"
+    ]
+    pairs.append({"first": "ce", "second": "cumulative_link", "verdict": "different"})
+    return {"runs": runs, "differences": pairs}
+
 
 def test_every_method_and_model_is_a_contestant() -> None:
     assert {*METHODS, *MODELS} - {*methods.contestants()} == {"network"}
+    assert set(methods.contestants()) - set(methods.systems()) == {"auto", "blend"}
 
 
-def test_the_best_stands_first() -> None:
-    runs = [
-        {"method": name, "seed": seed, "mae": mae + seed, "rmse": 2 * mae}
-        for name, mae in (("ce", 0.5), ("corn", 0.25))
-        for seed in (0, 1)
-    ]
-    lines = methods.comparison({"runs": runs}).splitlines()
-    assert lines[-2:] == ["| `corn` | 0.7500 | 0.5000 | 2 |", "| `ce` | 1.0000 | 1.0000 | 2 |"]
+def test_a_star_is_a_verdict_against_the_best() -> None:
+    text = methods.comparison({"one": document({"ce", "constant"}), "two": document(set())})
+    maes = text.split("### MAE")[1].split("### RPS")[0]
+    assert "| `corn` | **0.250** | **0.250** |" in maes
+    assert "| `ce` | 0.500 * | 0.500 |" in maes
+    assert "| `cumulative_link` | 0.300 | 0.300 |" in maes
+    assert "| `constant` | 0.900 * | 0.900 |" in maes
+    assert "cumulative link" not in text
+
+
+def test_the_best_stands_first_and_a_lead_within_noise_counts_as_level() -> None:
+    text = methods.comparison({"one": document({"ce", "constant"}), "two": document(set())})
+    first, second, third, last = [line for line in text.splitlines() if line.startswith("| `")][:4]
+    assert first == "| `corn` | 1.0 | 1.0 | 2 | 2 of 2 |"
+    assert second == "| `cumulative_link` | 2.0 | 2.0 | 0 | 2 of 2 |"
+    assert third == "| `ce` | 3.0 | 3.0 | 0 | 1 of 2 |"
+    assert last.startswith("| `constant` | 4.0 |")
