@@ -34,8 +34,11 @@ from echelon.evaluation import metrics
 from echelon.storage.atomic import write_text
 from page import environment, write_section
 from sets import GROUPS, REPORTED, SETS, TUNING, Division, divide
-from standings import METRICS, REFERENCE, Results, Scores, set_table, summary
+from standings import METRICS, REFERENCE, Results, Scores, beside, set_table, summary
 from tuning import Outcome
+
+# What comes by itself against a plain network, and against the best of its members.
+PAIRS = (("echelon network", "echelon mlp"), ("echelon auto", "echelon boosting"))
 
 PREAMBLE = f"""\
 Written by `python benchmarks/accuracy.py --sets all --markdown docs/benchmarks.md`, with real
@@ -307,6 +310,7 @@ def page(
         found = {name: results[name] for name in group if name in results}
         if found:
             parts.append(summary(f"{title}: {len(found)} of {len(group)}", found))
+            parts += [line for line in (beside(found, *pair) for pair in PAIRS) if line]
             parts += partly(found)
     parts += [set_table(name, found) for name, found in results.items()]
     if failures:

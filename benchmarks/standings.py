@@ -158,11 +158,26 @@ def summary(title: str, results: Results) -> str:
     return "\n".join(lines)
 
 
-def set_ratios(results: Results, who: str, metric: str) -> dict[str, Ratio]:
-    """The ratio to the reference on every set; none where the reference lacks one."""
-    if REFERENCE not in in_all(results):
+def set_ratios(
+    results: Results, who: str, metric: str, beside: str = REFERENCE
+) -> dict[str, Ratio]:
+    """The ratio to the reference, or to another, on every set; none where that one lacks a set."""
+    if beside not in in_all(results):
         return {}
     return {
-        name: ratio(found[who].values[metric], found[REFERENCE].values[metric], found[who].overlap)
+        name: ratio(found[who].values[metric], found[beside].values[metric], found[who].overlap)
         for name, found in results.items()
     }
+
+
+def beside(results: Results, who: str, other: str) -> str:
+    """One contestant over another, in a sentence; empty where one of them lacks a set."""
+    if not {who, other} <= set(in_all(results)):
+        return ""
+    shown = []
+    for metric in RATIOS:
+        ratios = set_ratios(results, who, metric, other)
+        worse = ", ".join(name for name, one in ratios.items() if one.is_behind) or "none"
+        value = geometric_mean(one.value for one in ratios.values())
+        shown.append(f"{metric} {value:.3f}, behind on {worse}")
+    return f"{who} over {other}: {'; '.join(shown)}."

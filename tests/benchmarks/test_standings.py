@@ -69,3 +69,13 @@ def test_summary_shows_means_over_sets_and_where_someone_is_behind() -> None:
     cells = [cell.strip() for cell in row.split("|")[1:-1]]
     assert cells == ["a", "1.50", "1.50", "1.000", "1.000", "two", "two", "1.0 to 1.0"]
     assert "2.000 (0.008) behind" in standings.set_table("two", results["two"])
+
+
+def test_one_is_put_beside_another_in_a_sentence() -> None:
+    results = {
+        "easy": {"a": scores([1.0, 1.0]), "b": scores([2.0, 2.0])},
+        "hard": {"a": scores([4.0, 4.0]), "b": scores([2.0, 2.0]), "c": scores([1.0, 1.0])},
+    }
+    found = standings.beside(results, "a", "b")
+    assert found == "a over b: MAE 1.000, behind on hard; RPS 1.000, behind on hard."
+    assert standings.beside(results, "a", "c") == ""
