@@ -152,6 +152,23 @@ def test_the_middle_without_a_seed_and_a_random_place_with_one() -> None:
                for s in range(3))  # fmt: skip
 
 
+@pytest.mark.parametrize(("crop", "pad"), [(20, 2), (24, 2), (6, 9), (22, 3)])
+def test_training_repeats_the_edge_around_an_image(crop: int, pad: int) -> None:
+    image = np.random.default_rng(0).integers(256, size=(20, 20, 3), dtype=np.uint8)
+    images = Images(cells(image), ImageSettings(20, crop, pad=pad))
+    around = np.pad(image, ((pad, pad), (pad, pad), (0, 0)), mode="edge")
+    for seed in range(20):
+        generator = np.random.default_rng((seed, 0, 0))
+        room = 20 + 2 * pad - crop + 1
+        top, left = int(generator.integers(room)), int(generator.integers(room))
+        expected = around[top : top + crop, left : left + crop]
+        taken = images.take(np.array([0]), (seed, 0))[0].permute(1, 2, 0).numpy()
+        np.testing.assert_array_equal(taken, expected)
+    middle = pad + (20 - crop) // 2
+    expected = around[middle : middle + crop, middle : middle + crop]
+    np.testing.assert_array_equal(images.take(np.array([0]))[0].permute(1, 2, 0), expected)
+
+
 def test_the_seed_the_epoch_and_the_row_decide() -> None:
     images = Images(cells(*[gradient()] * 8), ImageSettings(20, 10, flip=True))
     whole = images.take(np.arange(8), (3, 1))
