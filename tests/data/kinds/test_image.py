@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 
 from echelon.data.inputs import Inputs, prefetched
+from echelon.data.kinds import image as image_kind
 from echelon.data.kinds.image import (
     FORMATS,
     BrokenImageError,
@@ -181,6 +182,23 @@ def test_the_seed_the_epoch_and_the_row_decide() -> None:
     for workers in (0, 1, 3):
         made = prefetched(lambda rows: inputs.take(rows, (3, 1))["image"], parts, workers)
         assert torch.equal(torch.cat(list(made)), whole)
+
+
+def test_images_are_decoded_once_where_they_fit(monkeypatch) -> None:
+    opened: list[int] = []
+    monkeypatch.setattr(
+        image_kind, "open_image", lambda cell: (opened.append(1), open_image(cell))[1]
+    )
+    whole = Images(cells(*[gradient()] * 4), ImageSettings(20, 10))
+    for epoch in range(3):
+        whole.take(np.arange(4), (0, epoch))
+    assert len(opened) == 4
+    opened.clear()
+    monkeypatch.setattr(image_kind, "_KEPT_BYTES", 3 * 20 * 20 * 3)  # of three images
+    most = Images(cells(*[gradient()] * 4), ImageSettings(20, 10))
+    for epoch in range(3):
+        most.take(np.arange(4), (0, epoch))
+    assert len(opened) == 4 + 1 + 1
 
 
 def test_shapes_that_are_kept_and_those_that_are_not() -> None:
