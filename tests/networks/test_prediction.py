@@ -76,6 +76,31 @@ def test_curves_of_texts_are_in_the_order_of_the_rows(of_texts, monkeypatch) -> 
         torch.testing.assert_close(found[row], alone.log_probabilities[0])
 
 
+def test_images_pass_a_network_in_pieces_that_fit_a_cache(monkeypatch) -> None:
+    rng = np.random.default_rng(0)
+    cells = np.empty(21, dtype=object)
+    cells[:] = list(rng.integers(256, size=(21, 8, 8, 3), dtype=np.uint8))
+    settings = ImageSettings(8, 8)
+    inputs = Inputs({"image": settings.encode(cells)})
+    part = make_backbone("resnet", settings.sizes, {"widths": (16,), "blocks": 1})
+    network = OrdinalNetwork(
+        encoder(), JoinedBackbone({"image": part}), echelon.method("corn", 4), 16
+    ).eval()
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    seen: list[int] = []
+    part.register_forward_pre_hook(lambda _, given: seen.append(len(given[0])))
+    whole = predict_curve(network, inputs).log_probabilities
+    assert seen == [16, 5]
+    seen.clear()
+    monkeypatch.setattr(prediction, "_PIXELS_A_THREAD", 6 * 8 * 8)
+    pieces = predict_curve(network, inputs).log_probabilities
+    assert seen == [6, 6, 6, 3]
+    torch.testing.assert_close(pieces, whole)
+    with torch.no_grad():
+        alone = network.curve(network(inputs.take(np.array([20])))).log_probabilities[0]
+    torch.testing.assert_close(pieces[20], alone)
+
+
 def test_threads_read_only_what_takes_time() -> None:
     assert worker_count(torch.zeros(3, 2), 4) == 0
     assert worker_count(texts(), 4) == 0

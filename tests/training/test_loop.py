@@ -188,6 +188,21 @@ def test_published_batches_fill_up_small_classes() -> None:
     assert order[4] in (0, 3)
 
 
+def test_training_ends_when_patience_has_run_out() -> None:
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn(80, 3, generator=generator)
+    ranks = torch.randint(4, (80,), generator=generator)  # nothing to learn
+    rows, held = EncodedRows(features[:40], ranks[:40]), EncodedRows(features[40:], ranks[40:])
+    settings = make_settings("default", MLP, 40, {"max_epochs": 60, "patience": 3})
+    torch.manual_seed(0)
+    network = OrdinalNetwork(nn.Identity(), nn.Linear(3, 8), echelon.method("corn", 4), 8)
+    fabric = Fabric(accelerator="cpu", devices=1)
+    progress = train(network, rows, held, settings, seed=0, fabric=fabric)
+    scores = [row[f"validation_{settings.metric}"] for row in progress.history]
+    assert progress.best_epoch == 1 + int(np.argmin(scores))
+    assert len(scores) == progress.best_epoch + 3 < 60
+
+
 def test_small_tables_get_more_epochs() -> None:
     few, many = (make_settings("default", MLP, n, {}) for n in (200, 30_000))
     assert few.max_epochs > many.max_epochs

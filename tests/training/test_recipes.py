@@ -6,7 +6,13 @@ import pytest
 
 from echelon.methods import METHODS
 from echelon.networks.table import BACKBONES
-from echelon.training.recipes import SETTING_NAMES, Settings, make_spec, require_settings
+from echelon.training.recipes import (
+    SETTING_NAMES,
+    Settings,
+    make_settings,
+    make_spec,
+    require_settings,
+)
 
 ENSEMBLES = [name for name, row in BACKBONES.items() if row.is_ensemble]
 COUPLING = [name for name, row in METHODS.items() if row.couples_rows]
@@ -49,6 +55,25 @@ def test_few_rows_are_learnt_by_an_ensemble_where_nobody_said_otherwise(given, e
     assert spec.backbones == {"table": expected}
     assert spec.networks == (3 if expected == "tabm" else 1)
     assert make_spec("default", "corn", "tabm", ("table",), {}, 100).networks == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "backbone", "options"),
+    [
+        ("table", "mlp", {}),
+        ("text", "lstm", {}),
+        ("image", "resnet", {}),
+        ("image", "timm:resnet18", {}),
+        ("image", "timm:resnet18", {"frozen": True}),
+    ],
+)
+def test_training_ends_early_unless_it_is_the_papers(kind, backbone, options) -> None:
+    given = {"backbone_options": options}
+    for recipe, stops in (("default", True), ("paper", False)):
+        spec = make_spec(recipe, "corn", {kind: backbone}, (kind,), given)
+        settings = make_settings(recipe, spec, 1000, {})
+        assert (settings.patience is not None) == stops
+        assert not stops or settings.patience < settings.max_epochs
 
 
 def test_every_setting_says_what_it_is() -> None:

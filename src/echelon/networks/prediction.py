@@ -23,7 +23,10 @@ from echelon.networks.steadiness import in_float64, steady_step
 _MAX_WORKERS = 4
 _RAW_ROWS = 2048  # of a table at once: what the layers give then stays in the cache
 _PREDICT_ROWS = 16_384  # of encoded rows of a table at once
-_MEDIA_ROWS = 128  # texts or images at once
+_MEDIA_ROWS = 128  # texts or images that are read at once
+# Images that a thread of a processor takes through a network at once, and their pixels: what the
+# layers give of more does not stay in its cache, and takes up to twice the time.
+_IMAGES_A_THREAD, _FEWEST_IMAGES, _PIXELS_A_THREAD = 16, 4, 2**18
 
 
 def worker_count(features: Tensor | Inputs, asked: int | None) -> int:
@@ -109,8 +112,9 @@ def _curve_of_inputs(network: OrdinalNetwork, inputs: Inputs, workers: int) -> R
     like = next(network.head.parameters())
     order, curves = [], []
     for rows, batch in in_order(inputs, workers):
-        moved = {part: tensor.to(like.device) for part, tensor in batch.items()}
-        curves.append(network.curve(network(moved)))
+        for piece in _pieces(batch, like.device):
+            moved = {part: tensor.to(like.device) for part, tensor in piece.items()}
+            curves.append(network.curve(network(moved)))
         order.append(torch.from_numpy(rows))
     back = torch.argsort(torch.cat(order)).to(like.device)
     return RankCurve.concatenate(curves).rows(back)
@@ -145,7 +149,7 @@ def encode_once(encoder: Any, part: str, features: Inputs, workers: int = 0) -> 
     encoder.eval()
     if folder is None:
         for rows, batch in in_order(only, workers):
-            encoded[torch.from_numpy(rows)] = encoder.encode(batch[part].to(device)).float().cpu()
+            encoded[torch.from_numpy(rows)] = _encoded(encoder, part, batch, device)
         encoder.train(training)
         return encoded
     cache = Encodings(folder, encoder_digest(encoder), encoder.out_features)
@@ -157,13 +161,31 @@ def encode_once(encoder: Any, part: str, features: Inputs, workers: int = 0) -> 
         first = {key: row for row, key in keys.items() if key not in known}
         missing = sorted(first.values())
         for rows, batch in in_order(only, workers, missing):
-            made = encoder.encode(batch[part].to(device)).float().cpu()
+            made = _encoded(encoder, part, batch, device)
             cache.add([keys[row] for row in rows.tolist()], made)
             known.update(zip((keys[row] for row in rows.tolist()), made, strict=True))
     for row, key in keys.items():
         encoded[row] = known[key]
     encoder.train(training)
     return encoded
+
+
+def _encoded(encoder: Any, part: str, batch: Batch, device: torch.device) -> Tensor:
+    pieces = _pieces(batch, device)
+    return torch.cat([encoder.encode(piece[part].to(device)).float().cpu() for piece in pieces])
+
+
+def _pieces(batch: Batch, device: torch.device) -> Iterator[Batch]:
+    """A batch in as many pieces as are quickest for a network on a device."""
+    count = len(next(iter(batch.values())))
+    pixels = max((part.shape[-2] * part.shape[-1] for part in batch.values() if part.dim() == 4),
+                 default=0)  # fmt: skip
+    size = max(1, count)
+    if pixels and device.type == "cpu":
+        fitting = min(_IMAGES_A_THREAD, max(_FEWEST_IMAGES, _PIXELS_A_THREAD // pixels))
+        size = fitting * torch.get_num_threads()
+    for start in range(0, count, size):
+        yield {part: tensor[start : start + size] for part, tensor in batch.items()}
 
 
 def _device(module: nn.Module) -> torch.device:

@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 
 from echelon.data.inputs import Inputs, prefetched
+from echelon.data.kinds import image as image_kind
 from echelon.data.kinds.image import (
     FORMATS,
     BrokenImageError,
@@ -152,6 +153,23 @@ def test_the_middle_without_a_seed_and_a_random_place_with_one() -> None:
                for s in range(3))  # fmt: skip
 
 
+@pytest.mark.parametrize(("crop", "pad"), [(20, 2), (24, 2), (6, 9), (22, 3)])
+def test_training_repeats_the_edge_around_an_image(crop: int, pad: int) -> None:
+    image = np.random.default_rng(0).integers(256, size=(20, 20, 3), dtype=np.uint8)
+    images = Images(cells(image), ImageSettings(20, crop, pad=pad))
+    around = np.pad(image, ((pad, pad), (pad, pad), (0, 0)), mode="edge")
+    for seed in range(20):
+        generator = np.random.default_rng((seed, 0, 0))
+        room = 20 + 2 * pad - crop + 1
+        top, left = int(generator.integers(room)), int(generator.integers(room))
+        expected = around[top : top + crop, left : left + crop]
+        taken = images.take(np.array([0]), (seed, 0))[0].permute(1, 2, 0).numpy()
+        np.testing.assert_array_equal(taken, expected)
+    middle = pad + (20 - crop) // 2
+    expected = around[middle : middle + crop, middle : middle + crop]
+    np.testing.assert_array_equal(images.take(np.array([0]))[0].permute(1, 2, 0), expected)
+
+
 def test_the_seed_the_epoch_and_the_row_decide() -> None:
     images = Images(cells(*[gradient()] * 8), ImageSettings(20, 10, flip=True))
     whole = images.take(np.arange(8), (3, 1))
@@ -164,6 +182,23 @@ def test_the_seed_the_epoch_and_the_row_decide() -> None:
     for workers in (0, 1, 3):
         made = prefetched(lambda rows: inputs.take(rows, (3, 1))["image"], parts, workers)
         assert torch.equal(torch.cat(list(made)), whole)
+
+
+def test_images_are_decoded_once_where_they_fit(monkeypatch) -> None:
+    opened: list[int] = []
+    monkeypatch.setattr(
+        image_kind, "open_image", lambda cell: (opened.append(1), open_image(cell))[1]
+    )
+    whole = Images(cells(*[gradient()] * 4), ImageSettings(20, 10))
+    for epoch in range(3):
+        whole.take(np.arange(4), (0, epoch))
+    assert len(opened) == 4
+    opened.clear()
+    monkeypatch.setattr(image_kind, "_KEPT_BYTES", 3 * 20 * 20 * 3)  # of three images
+    most = Images(cells(*[gradient()] * 4), ImageSettings(20, 10))
+    for epoch in range(3):
+        most.take(np.arange(4), (0, epoch))
+    assert len(opened) == 4 + 1 + 1
 
 
 def test_shapes_that_are_kept_and_those_that_are_not() -> None:

@@ -423,15 +423,17 @@ class Images:
         self, image: NDArray[np.uint8], generator: np.random.Generator | None
     ) -> NDArray[np.uint8]:
         settings, size = self.settings, self.settings.crop
-        if generator is not None and settings.pad:
-            around = (settings.pad, settings.pad)
-            image = np.pad(image, (around, around, (0, 0)), mode="edge")
-        spare = (image.shape[0] - size, image.shape[1] - size)
+        around = 0 if generator is None else settings.pad
+        spare = (image.shape[0] + 2 * around - size, image.shape[1] + 2 * around - size)
         if generator is None:
             top, left = spare[0] // 2, spare[1] // 2
         else:
-            top, left = (int(generator.integers(room + 1)) for room in spare)
-        cropped = image[top : top + size, left : left + size]
+            top, left = (int(generator.integers(room + 1)) - around for room in spare)
+        if around or min(spare) < 0:  # beyond the edge lies what is at the edge; np.pad is slower
+            rows, columns = np.arange(top, top + size), np.arange(left, left + size)
+            cropped = image.take(rows, 0, mode="clip").take(columns, 1, mode="clip")
+        else:
+            cropped = image[top : top + size, left : left + size]
         if generator is not None and settings.flip and generator.random() < 0.5:
             cropped = cropped[:, ::-1]
         return cropped
