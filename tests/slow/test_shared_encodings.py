@@ -44,21 +44,21 @@ print(encoded.double().sum().item())
 """
 
 
+def started(code: str, shared: Path, notes: Path, wait: float) -> "subprocess.Popen[str]":
+    """A process that runs the code in a shared folder and notes how many rows it encodes."""
+    script = notes.parent / "script.py"  # a file, so that the code of its module is part of the key
+    script.write_text(code)
+    environment = {key: value for key, value in os.environ.items() if key != "ECHELON_CACHE"}
+    return subprocess.Popen(
+        [sys.executable, str(script), str(shared), str(notes), str(wait)],
+        stdout=subprocess.PIPE, text=True, env=environment,
+    )  # fmt: skip
+
+
 @pytest.fixture
 def fill(tmp_path: Path):
-    """Start a process that fills a cache and notes how many rows it encodes."""
-    script = tmp_path / "fill.py"  # a file, so that the code of its module is part of the key
-    script.write_text(FILL)
-
-    def start(name: str, wait: float = 0.0) -> "subprocess.Popen[str]":
-        places = [str(tmp_path / "cache"), str(tmp_path / name), str(wait)]
-        environment = {key: value for key, value in os.environ.items() if key != "ECHELON_CACHE"}
-        return subprocess.Popen(
-            [sys.executable, str(script), *places], stdout=subprocess.PIPE, text=True,
-            env=environment,
-        )  # fmt: skip
-
-    return start
+    """Start a process that fills a cache."""
+    return lambda name, wait=0.0: started(FILL, tmp_path / "cache", tmp_path / name, wait)
 
 
 def counted(path: Path) -> int:
@@ -92,4 +92,67 @@ def test_a_killed_process_loses_no_more_than_the_batch_it_was_at(fill, tmp_path:
     assert counted(tmp_path / "b") == ROWS - kept
     whole = fill("c")
     assert whole.communicate(timeout=60)[0] == text
+    assert counted(tmp_path / "c") == 0
+
+
+COMPARE = """
+import sys, time
+from pathlib import Path
+import numpy as np
+import pandas as pd
+from safetensors.torch import save_file
+from echelon.experiments.comparing import compare_methods
+from echelon.experiments.execute import Executor
+from echelon.experiments.tasks import table_task
+from echelon.extras import require
+from echelon.networks.image import TimmBackbone
+
+folder, count, wait = Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3])
+weights = folder / "weights.safetensors"
+if not weights.exists():
+    made = require("timm", "this test").create_model("resnet10t", num_classes=0)
+    save_file(made.state_dict(), weights)
+encode = TimmBackbone.encode
+
+def counted(self, pixels):
+    time.sleep(wait)
+    with count.open("a") as stream:
+        stream.write(f"{len(pixels)}\\n")
+    return encode(self, pixels)
+
+TimmBackbone.encode = counted
+generator = np.random.default_rng(0)
+ranks = np.arange(300) % 3
+cells = [generator.integers(80 * rank, 80 * rank + 90, (32, 32, 3), np.uint8) for rank in ranks]
+frame = pd.DataFrame({"photo": cells})
+task = table_task("photos", frame, ranks, columns_by_kind={"image": "photo"})
+given = {
+    "backbone": "timm:resnet10t", "image": "photo", "inputs": {"image": {"size": 32}},
+    "backbone_options": {"frozen": True, "weights": str(weights)},
+    "settings": {"max_epochs": 2}, "device": "cpu",
+}
+runs = compare_methods(task, ["ce", "corn"], 2, folder / "runs", parameters=given,
+                       executor=Executor(workers=1))
+print(len(runs))
+"""
+
+
+def test_a_killed_comparison_encodes_again_only_what_it_had_not_kept(tmp_path: Path) -> None:
+    def start(name: str, wait: float = 0.0) -> "subprocess.Popen[str]":
+        return started(COMPARE, tmp_path, tmp_path / name, wait)
+
+    first = start("a", 0.3)
+    end = time.monotonic() + 120
+    while not list((tmp_path / "runs").rglob("*/*.safetensors")) and time.monotonic() < end:
+        time.sleep(0.05)
+    first.send_signal(signal.SIGKILL)
+    first.communicate()
+    assert 0 < counted(tmp_path / "a") < 300
+    again = start("b")
+    assert again.communicate(timeout=300)[0].strip() == "6"
+    encoded = counted(tmp_path / "a") + counted(tmp_path / "b")
+    assert 300 <= encoded <= 300 + 128  # the batch that it was at when it was killed
+    assert counted(tmp_path / "b") < 300
+    third = start("c")
+    assert third.communicate(timeout=300)[0].strip() == "6"
     assert counted(tmp_path / "c") == 0
