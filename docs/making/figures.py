@@ -1,7 +1,8 @@
 """The figures of the site, drawn from what echelon computes: ``make figures`` writes them.
 
 Each figure is a function that gives a :class:`Drawing`; its name is the name of the file in
-``docs/figures``, and with ``-narrow`` that for a narrow screen. A test draws them again and compares.
+``docs/figures``, and with ``-narrow`` that for a narrow screen. A test draws them again and
+compares.
 """
 
 import sys
