@@ -50,6 +50,9 @@ def commands_page() -> str:
     return "\n".join(lines)
 
 
+_OPTION = re.compile(r"(?<![`\w-])(--[a-z][a-z-]*\w)(?!\S*`)")  # in a sentence, not yet as code
+
+
 def _help_text(text: str) -> list[str]:
     """The paragraphs of a help text, its examples as commands."""
     said, shown = [], []
@@ -58,7 +61,7 @@ def _help_text(text: str) -> list[str]:
         if words.startswith("Example: "):
             shown.append(words.removeprefix("Example: "))
         else:
-            said += [words, ""]
+            said += [_OPTION.sub(r"`\1`", words), ""]
     return [*said, "```sh", *shown, "```", ""] if shown else said
 
 
@@ -70,6 +73,7 @@ def _option_row(option: Any, context: Any) -> str:
         r"<(?:list\[)?(\w+)\]?>", lambda match: match[1].upper(), names.replace("|", "\\|")
     )
     words = " ".join(words.split()).replace("|", "\\|").replace("<", "&lt;")
+    words = _OPTION.sub(r"`\1`", words)
     words = re.sub(r" ?\[(default: .*?|required)\]$", r" *\1*", words)
     return f"| `{names.strip()}` | {words} |"
 
