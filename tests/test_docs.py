@@ -18,7 +18,7 @@ else:
 sys.path.insert(0, str(ROOT / "docs" / "making"))
 try:
     from building import GENERATED
-    from figures import FIGURES, FOLDER
+    from figures import FOLDER, drawn
 finally:
     sys.path.pop(0)
 
@@ -94,12 +94,26 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert place in places(target), f"{name(page)} links to {link}"
 
 
+def test_the_messages_that_are_explained_are_there() -> None:
+    """What troubleshooting quotes, but for the numbers in it, stands in the code."""
+    page = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    sources = "".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "src" / "echelon").rglob("*.py")
+    )
+    quoted = re.findall(r'^\*\*"(.*?)"', page, re.MULTILINE)
+    assert len(quoted) > 3
+    for message in quoted:
+        for words in re.split(r"\.\.\. | \.\.\.|\d+(?:\.\.\d+)?", message):
+            assert words.strip() in sources, f"nothing says {words!r}"
+
+
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 130
 
 
 def test_figures_are_what_the_command_draws() -> None:
-    assert {path.stem for path in FOLDER.glob("*.svg")} == set(FIGURES)
-    for figure, draw in FIGURES.items():
-        committed = (FOLDER / f"{figure}.svg").read_text(encoding="utf-8")
-        assert draw().text() == committed, f"{figure}.svg is old: run `make figures`"
+    figures = drawn()
+    assert {path.name for path in FOLDER.glob("*.svg")} == set(figures)
+    for figure, text in figures.items():
+        committed = (FOLDER / figure).read_text(encoding="utf-8")
+        assert text == committed, f"{figure} is old: run `make figures`"

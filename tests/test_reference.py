@@ -79,6 +79,21 @@ def test_a_public_name_says_what_it_is_what_it_takes_and_shows_an_example(name: 
         assert given.get(parameter), f"{parameter} is described"
 
 
+@pytest.mark.parametrize("name", sorted(set(shown_names()) - DATA - set(ROOMS)))
+def test_what_is_said_of_a_parameter_stands_alone(name: str) -> None:
+    """A description is more than a word, and needs no other beside it but one that it links."""
+    module, _, attribute = name.rpartition(".")
+    parts = sections(inspect.getdoc(getattr(importlib.import_module(module), attribute)) or "")
+    for section in ("Parameters", "Attributes"):
+        for parameter, words in described(parts.get(section, "")).items():
+            if not parameter or ":`" in words:  # no such section, or a link
+                continue
+            assert len(words.split()) > 2, f"{parameter}: {words!r}"
+            assert not re.match(r"(Of|As there|That chooses|Those of)\b", words), (
+                f"{parameter}: {words!r}"
+            )
+
+
 def test_what_is_no_function_is_described_too_and_its_examples_run() -> None:
     """A docstring below an assignment is seen by griffe alone, so doctest must be handed it."""
     package = griffe.load("echelon", search_paths=[str(ROOT / "src")], resolve_aliases=True)
@@ -131,10 +146,11 @@ def test_types_of_docstrings_stay_as_they_are_written() -> None:
     )
     shared = griffe.Docstring(
         "Do.\n\nParameters\n----------\n"
-        + kept("weight, dim\n    See there.\nlast : int\n    K.\n")
+        + kept("weight, dim\n    See there.\nfirst, last : int\n    K.\n")
     )
     assert [entry.name for entry in griffe.parse_numpy(shared)[1].value] == [
         "weight",
         "dim",
+        "first",
         "last",
     ]

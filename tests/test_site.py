@@ -97,6 +97,20 @@ def test_docstrings_are_rendered(site: Path) -> None:
         assert re.search(r"default:\s*<code>(<span[^>]*>)?None", words)
 
 
+def test_examples_and_terms_before_the_sections_of_a_docstring_are_rendered(site: Path) -> None:
+    """Markdown takes ">>>" for quotes in quotes, and terms with their meaning for a paragraph."""
+    for page in (site / "reference").glob("*.html"):
+        assert "<blockquote>" not in page.read_text(encoding="utf-8"), page.name
+    package = (site / "reference" / "index.html").read_text(encoding="utf-8")
+    assert "<li><strong>RankCurve</strong>" in package
+
+
+def test_what_is_private_is_not_in_the_reference(site: Path) -> None:
+    for page in (site / "reference").glob("*.html"):
+        shown = [place for place in Addresses(page).places if place.startswith("echelon.")]
+        assert [place for place in shown if re.search(r"\._", place)] == [], page.name
+
+
 def test_examples_and_changelog_are_shown(site: Path) -> None:
     examples = (site / "examples.html").read_text(encoding="utf-8")
     for program in (ROOT / "examples").glob("*.py"):

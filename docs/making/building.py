@@ -2,7 +2,8 @@
 
 Pages that would repeat what stands elsewhere are made while the site is built: the command line
 from its help, the examples from their programs, the changelog, the guide for contributors and the
-tree of the sources. Names in docstrings become links to their place in the reference.
+tree of the sources. Names in docstrings become links to their place in the reference, a figure gets
+a form for narrow screens, and an option in a sentence is not broken at its hyphens.
 """
 
 import ast
@@ -49,6 +50,9 @@ def commands_page() -> str:
     return "\n".join(lines)
 
 
+_OPTION = re.compile(r"(?<![`\w-])(--[a-z][a-z-]*\w)(?!\S*`)")  # in a sentence, not yet as code
+
+
 def _help_text(text: str) -> list[str]:
     """The paragraphs of a help text, its examples as commands."""
     said, shown = [], []
@@ -57,7 +61,7 @@ def _help_text(text: str) -> list[str]:
         if words.startswith("Example: "):
             shown.append(words.removeprefix("Example: "))
         else:
-            said += [words, ""]
+            said += [_OPTION.sub(r"`\1`", words), ""]
     return [*said, "```sh", *shown, "```", ""] if shown else said
 
 
@@ -69,6 +73,7 @@ def _option_row(option: Any, context: Any) -> str:
         r"<(?:list\[)?(\w+)\]?>", lambda match: match[1].upper(), names.replace("|", "\\|")
     )
     words = " ".join(words.split()).replace("|", "\\|").replace("<", "&lt;")
+    words = _OPTION.sub(r"`\1`", words)
     words = re.sub(r" ?\[(default: .*?|required)\]$", r" *\1*", words)
     return f"| `{names.strip()}` | {words} |"
 
@@ -157,8 +162,8 @@ def shown_names() -> dict[str, str]:
     }
 
 
-def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
-    """Turn names in docstrings into links, where the reference shows what they name."""
+def _linked_names(html: str) -> str:
+    """Names in docstrings as links, where the reference shows what they name."""
     places = {name.rpartition(".")[2]: name for name in shown_names()}
 
     def linked(match: re.Match[str]) -> str:
@@ -169,3 +174,26 @@ def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
         return f'<autoref identifier="{places[name]}" optional>{code}</autoref>'
 
     return _ROLE.sub(linked, html)
+
+
+# ---- narrow screens ------------------------------------------------------------------------------
+
+_FIGURE = re.compile(r'<img [^>]*src="([^"]*figures/\w+)\.svg"[^>]*>')
+_INLINE = re.compile(r"(?<!<pre>)<code>([^<\n]*-[^<\n]*)</code>")
+_HYPHENED = re.compile(r"(?<!\S)(?=\S*-)\S{1,28}(?!\S)")  # what a phone has room for
+
+
+def _with_narrow_figure(match: re.Match[str]) -> str:
+    source = f'<source media="(max-width: 600px)" srcset="{match[1]}-narrow.svg">'
+    return f"<picture>{source}{match[0]}</picture>"
+
+
+def _with_whole_options(match: re.Match[str]) -> str:
+    words = _HYPHENED.sub(lambda word: f'<span class="whole">{word[0]}</span>', match[1])
+    return f"<code>{words}</code>"
+
+
+def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
+    """Link names, and fit figures and options to narrow screens."""
+    html = _FIGURE.sub(_with_narrow_figure, _linked_names(html))
+    return _INLINE.sub(_with_whole_options, html)

@@ -1,7 +1,8 @@
 """Drawings as SVG: a few marks, and colours that can be read on a light and on a dark page.
 
 Every drawing brings its own ground, so that it can be read wherever it stands, and follows the
-reader's choice of light or dark where the browser tells.
+reader's choice of light or dark where the browser tells. Every drawing has two halves, side by side
+on a wide screen and one below the other on a narrow one.
 """
 
 from html import escape
@@ -26,14 +27,18 @@ def _rules(colours: dict[str, str]) -> str:
 class Drawing:
     """A drawing of marks; `alt` says in words what it shows, for those who cannot see it.
 
-    >>> drawing = Drawing(100, 50, "A dot.")
+    No mark crosses `middle`, where the right half begins.
+
+    >>> drawing = Drawing(100, 50, 60, "A dot.")
     >>> drawing.dot(10, 10, 3, "first")
     >>> drawing.text().count("<circle")
     1
+    >>> 'viewBox="0 0 60 100"' in drawing.narrow()
+    True
     """
 
-    def __init__(self, width: int, height: int, alt: str) -> None:
-        self.width, self.height, self.alt = width, height, alt
+    def __init__(self, width: int, height: int, middle: int, alt: str) -> None:
+        self.width, self.height, self.middle, self.alt = width, height, middle, alt
         self._marks: list[str] = []
 
     def word(
@@ -72,18 +77,35 @@ class Drawing:
         self._marks.append(f'<circle class="{colour}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"/>')
 
     def text(self) -> str:
-        """The drawing as an SVG document."""
+        """The drawing as an SVG document, its halves side by side."""
+        return self._document(self.width, self.height, "\n".join(self._marks))
+
+    def narrow(self) -> str:
+        """The drawing as an SVG document, its right half below the left one."""
+        width = max(self.middle, self.width - self.middle)
+        halves = "".join(
+            f'<svg y="{top}" width="{across}" height="{self.height}" '
+            f'viewBox="{left} 0 {across} {self.height}"><use href="#marks"/></svg>\n'
+            for top, left, across in (
+                (0, 0, self.middle),
+                (self.height, self.middle, self.width - self.middle),
+            )
+        )
+        marks = "\n".join(self._marks)
+        marks = f'<defs><g id="marks">\n{marks}\n</g></defs>\n{halves.rstrip()}'
+        return self._document(width, 2 * self.height, marks)
+
+    def _document(self, width: int, height: int, marks: str) -> str:
         names = "".join(f"--{name}:{colour};" for name, colour in _LIGHT.items())
         dark = "".join(f"--{name}:{colour};" for name, colour in _DARK.items())
         style = (
             f":root{{{names}}}{_rules(_LIGHT)}text{{font-family:system-ui,sans-serif}}"
             f"@media (prefers-color-scheme:dark){{:root{{{dark}}}{_rules(_DARK)}}}"
         )
-        marks = "\n".join(self._marks)
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" '
-            f'width="{self.width}" height="{self.height}" role="img">\n'
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+            f'width="{width}" height="{height}" role="img">\n'
             f"<title>{escape(self.alt)}</title>\n<style>{style}</style>\n"
-            f'<rect class="ground" width="{self.width}" height="{self.height}" rx="6"/>\n'
+            f'<rect class="ground" width="{width}" height="{height}" rx="6"/>\n'
             f"{marks}\n</svg>\n"
         )

@@ -1,7 +1,8 @@
 """The figures of the site, drawn from what echelon computes: ``make figures`` writes them.
 
 Each figure is a function that gives a :class:`Drawing`; its name is the name of the file in
-``docs/figures``. A test draws them again and compares.
+``docs/figures``, and with ``-narrow`` that for a narrow screen. A test draws them again and
+compares.
 """
 
 import sys
@@ -38,7 +39,7 @@ def curve() -> Drawing:
     mean = float(shares @ np.arange(5))
     low, high = model.predict_interval(row, coverage=0.9)[0]
     drawing = Drawing(
-        760, 306,
+        760, 306, 388,
         "Left: a falling curve of P(y > k) for four thresholds. Right: the five probabilities that "
         "belong to it, with the median, the mean and an interval.",
     )  # fmt: skip
@@ -84,12 +85,19 @@ FIGURES: dict[str, Callable[[], Drawing]] = {
 }
 
 
+def drawn() -> dict[str, str]:
+    """Every figure for a wide and for a narrow screen, by the name of its file."""
+    drawings = {name: draw() for name, draw in FIGURES.items()}
+    wide = {f"{name}.svg": drawing.text() for name, drawing in drawings.items()}
+    return wide | {f"{name}-narrow.svg": drawing.narrow() for name, drawing in drawings.items()}
+
+
 def main() -> None:
     """Write every figure."""
     FOLDER.mkdir(exist_ok=True)
-    for name, draw in FIGURES.items():
-        path = FOLDER / f"{name}.svg"
-        path.write_text(draw().text(), encoding="utf-8")
+    for name, text in drawn().items():
+        path = FOLDER / name
+        path.write_text(text, encoding="utf-8")
         print(f"wrote {path.relative_to(FOLDER.parent.parent)}")
 
 

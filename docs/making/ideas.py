@@ -21,7 +21,7 @@ def corn() -> Drawing:
     ranks = torch.tensor([0, 1, 1, 2, 3, 4, 4])
     targets, active = method.tasks(ranks)
     drawing = Drawing(
-        760, 330,
+        760, 330, 416,
         "Left: seven rows and four tasks; a row takes part in the tasks up to its own rank. Right: "
         "four conditional probabilities, and the exceedances that are their products.",
     )  # fmt: skip
@@ -82,7 +82,7 @@ def crossings() -> Drawing:
     mended = curve.exceedance[row].numpy()
     share = float((curve.crossings() > 0).double().mean())
     drawing = Drawing(
-        760, 300,
+        760, 300, 390,
         "Left: four probabilities of more than each grade, of which a later one is above an "
         "earlier one. Right: the same four in falling order.",
     )  # fmt: skip
@@ -97,10 +97,9 @@ def crossings() -> Drawing:
             drawing.dot(x, y, 5, colour)
             drawing.word(x + 8, y - 8, _percent(values[k]), colour, 13)
             drawing.word(x, 252, f"> {_GRADES[k]}", "ink", 12, "middle")
-    words = (
-        f"{_percent(share)} of 400 new rows contradict themselves; sorting keeps what is above 50 %"
-    )
-    drawing.word(60, 284, words, "muted", 13)
+    words = f"{_percent(share)} of 400 new rows contradict themselves"
+    drawing.word(24, 284, words, "muted", 13)
+    drawing.word(404, 284, "sorting keeps how many are above 50 %", "muted", 13)
     return drawing
 
 
@@ -126,7 +125,7 @@ def calibration() -> Drawing:
     model.calibrate(held.features, held.ranks, "temperature")
     after = reliability(fresh.ranks, model.predict_proba(fresh.features))
     drawing = Drawing(
-        760, 320,
+        760, 320, 390,
         "Two plots of how often y > k happened against how likely the model said it was. Left, "
         "too sure: the line is flatter than the diagonal. Right, after calibration: on it.",
     )  # fmt: skip
@@ -144,10 +143,10 @@ def calibration() -> Drawing:
             drawing.dot(x, y, 4, colour)
         for share in (0.0, 0.5, 1.0):
             drawing.word(left + 280 * share, 250, _percent(share), "muted", 12, "middle")
+        drawing.word(left - 36, 58, "how often it happens", "ink", 12)
         drawing.word(left + 140, 272, "how likely the model says it is", "ink", 12, "middle")
-    drawing.word(24, 58, "how often it happens", "ink", 12)
-    drawing.word(24, 304, "Bins of P(y > k) on 20,000 new rows; dashed: what is said, happens.",
-                 "muted", 12)  # fmt: skip
+    drawing.word(24, 304, "bins of P(y > k) on 20,000 new rows", "muted", 12)
+    drawing.word(404, 304, "dashed: what is said, happens", "muted", 12)
     return drawing
 
 
@@ -166,7 +165,7 @@ def conformal() -> Drawing:
     rows = np.arange(1000, 1012)
     intervals = model.predict_interval(data.features[rows], coverage=0.9)
     drawing = Drawing(
-        760, 330,
+        760, 330, 390,
         "Left: a histogram of how probable the true class of 400 rows was, with a limit that nine "
         "of ten are above. Right: intervals of twelve new rows, with their true classes.",
     )  # fmt: skip

@@ -59,7 +59,7 @@ class RankCurve:
     Parameters
     ----------
     log_probabilities : Tensor or array, shape (..., K)
-        log P(y = k).
+        The logarithm of P(y = k) for each rank k.
     raw_exceedance : Tensor, shape (..., K-1), optional
         P(y > k) as the network gave it, where that may contradict itself and
         `log_probabilities` are its repair; only :meth:`crossings` reads it.
@@ -85,7 +85,7 @@ class RankCurve:
 
     @property
     def num_classes(self) -> int:
-        """K."""
+        """The number of ranks, K."""
         return self.log_probabilities.shape[-1]
 
     @property

@@ -498,6 +498,7 @@ class Method:
         targets : Tensor, shape (..., K-1) of bool
             Whether y > k.
         active : Tensor, shape (..., K-1) of bool
+            Whether the row takes part in the task.
 
         Examples
         --------

@@ -27,6 +27,7 @@ def test_json_is_one_document(folder: Path) -> None:
     [
         (("fit", "missing.csv", "--target", "x", "--out", "m"), "there is no file missing.csv"),
         (("fit", "table.csv", "--target", "x", "--out", "m"), "has no column 'x'; it has: a, b"),
+        (("fit", "table.csv", "--target", "Star", "--out", "m"), "did you mean 'stars'?"),
         (("fit", "table.csv", "--target", "grade", "--out", "m"), "name them with --classes"),
         (("fit", "table.csv", "--target", "stars", "--out", "no/m"), "folder no does not exist"),
         (
@@ -37,7 +38,10 @@ def test_json_is_one_document(folder: Path) -> None:
             ("fit", "table.csv", "--target", "stars", "--method", "corm", "--out", "m"),
             "did you mean 'corn'",
         ),
-        (("predict", "table.csv", "table.csv", "--out", "p"), "not a file of echelon's"),
+        (
+            ("predict", "table.csv", "table.csv", "--out", "p"),
+            "is it a table, in the place of a model?",
+        ),
         (("evaluate", "missing", "table.csv", "--target", "stars"), "there is no model missing"),
         (
             ("fit", "table.csv", "--target", "stars", "--decision", "best", "--out", "m"),

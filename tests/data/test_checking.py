@@ -36,6 +36,13 @@ def test_the_target(columns, words: str) -> None:
         assert part in found
 
 
+def test_a_missing_label_is_not_a_label() -> None:
+    frame = pd.DataFrame({"x": np.arange(N), "y": np.where(np.arange(N) < 5, "", GRADES)})
+    (column,) = [column for column in check_table(frame, target="y").columns if column.name == "y"]
+    assert column.holds == "3 different"
+    assert column.missing == 5 / N
+
+
 def test_columns() -> None:
     stars = np.random.default_rng(2).integers(1, 4, N)
     found = findings(

@@ -96,6 +96,7 @@ WITHOUT = {
              "--out", "t.echelon"),
     "vision": ("fit", "table.csv", "--target", "rank", "--image", "kind", "--backbone",
                "timm:resnet18", "--out", "i.echelon"),
+    "faces": ("align", "photographs", "--predictor", "predictor.dat", "--out", "aligned"),
     "serve": ("serve", "m.echelon", "--port", "0"),
     "ray": ("compare", "table.csv", "--target", "rank", "--methods", "corn", "--seeds", "1",
             "--max-epochs", "1", "--cluster", "local", "--out", "c"),
@@ -109,6 +110,9 @@ def prepared(tmp_path_factory) -> Path:
     model = echelon.CumulativeLinkModel().fit(FRAME, DATA.ranks)
     model.save(folder / "m.echelon")
     run(folder, "evaluate", "m.echelon", "table.csv", "--target", "rank", "--out", "run")
+    (folder / "photographs").mkdir()
+    (folder / "photographs" / "face.jpg").write_bytes(b"\xff\xd8\xff")
+    (folder / "predictor.dat").write_bytes(b"points")
     for name in ("table.xlsx", "table.parquet"):
         (folder / name).write_bytes(b"PK\3\4" if name.endswith("xlsx") else b"PAR1PAR1")
     return folder

@@ -20,8 +20,7 @@ def test_the_start_leads_to_a_model_a_kappa_an_interval_and_a_page(tmp_path, mon
     """The commands of the page run one after the other, as they stand there."""
     monkeypatch.chdir(tmp_path)
     start = ROOT / "docs" / "start" / "table.md"
-    run_python(start)  # writes train.csv and test.csv
-    (tmp_path / "wine.csv").write_text((tmp_path / "train.csv").read_text())
+    run_python(start)  # writes wine.csv, train.csv and test.csv
     printed = ""
     for block, words in commands(start):
         assert words[0] == "echelon", f"{block}: {words}"

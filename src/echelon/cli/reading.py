@@ -494,9 +494,18 @@ def require_known(
 
 
 def require_column(frame: Any, name: str, path: Path | str) -> None:
-    """Raise where a file lacks a column, and say which it has."""
+    """Raise where a file lacks a column, and say which it has and which may be meant."""
     if name not in frame.columns:
-        raise ValueError(f"{path} has no column {name!r}; it has: {plain(list(frame.columns))}")
+        from difflib import get_close_matches
+
+        from echelon.data.matching import fold
+
+        near = get_close_matches(fold(name), [fold(str(column)) for column in frame.columns], 1)
+        meant = [str(column) for column in frame.columns if fold(str(column)) in near]
+        hint = f"; did you mean {meant[0]!r}?" if meant else ""
+        raise ValueError(
+            f"{path} has no column {name!r}; it has: {plain(list(frame.columns))}{hint}"
+        )
 
 
 def require_images(fitted: Any, model: Path, described: DataDescription) -> None:

@@ -171,7 +171,8 @@ def _set_apart(
     counts = cells.map(str).where(cells.notna(), "").value_counts()
     missing = sum(int(rows) for cell, rows in counts.items() if not str(cell).strip()) / len(cells)
     what = "label" if name == target else kind or "apart"
-    return ColumnCheck(str(name), what, f"{len(counts):,} different", missing, use or "used")
+    different = sum(bool(str(cell).strip()) for cell in counts.index)
+    return ColumnCheck(str(name), what, f"{different:,} different", missing, use or "used")
 
 
 def _check_column(decided: Column, values: NDArray[Any], reason: str | None) -> ColumnCheck:

@@ -156,7 +156,7 @@ def as_ranks(y: Any, classes: Sequence[Any]) -> NDArray[np.int64]:
     Parameters
     ----------
     y : array-like, shape (n,)
-        Labels.
+        The labels of the rows.
     classes : sequence
         All labels, the lowest first.
 

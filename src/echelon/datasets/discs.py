@@ -27,7 +27,7 @@ class Discs(LatentRanks):
     images : array of uint8, shape (n, size, size)
         Grey images, 0 to 255.
     ranks : array of int64, shape (n,)
-        0..K-1.
+        The rank of each row, 0..K-1.
     shares : array of float64, shape (n,)
         The filled share of each disc, 0 to 1.
     boundaries : array of float64, shape (K-1,)

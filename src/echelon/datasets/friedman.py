@@ -30,7 +30,7 @@ class Friedman(LatentRanks):
     features : array of float32, shape (n, 10)
         Uniform on [0, 1); the last five have no influence.
     ranks : array of int64, shape (n,)
-        0..K-1.
+        The rank of each row, 0..K-1.
     boundaries : array of float64, shape (K-1,)
         Population quantiles of the response at 1/K, 2/K, ...: the same for every n and seed.
     noise : float

@@ -36,9 +36,9 @@ class Reviews(LatentRanks):
     Parameters
     ----------
     texts : list of str
-        The reviews.
+        The text of each review.
     ranks : array of int64, shape (n,)
-        0..K-1.
+        The rank of each row, 0..K-1.
     scores : array of float64, shape (n,)
         What each text says, before the noise.
     boundaries : array of float64, shape (K-1,)

@@ -46,7 +46,7 @@ def cost_bound(
     Parameters
     ----------
     truth : array-like of int, shape (n,)
-        Ranks, 0..K-1.
+        The true ranks, 0..K-1.
     exceedance : array-like, shape (n, K-1)
         P(y > k). Unless every row of the costs is convex, whether it is above 0.5 must not come
         back once lost, as for every :class:`echelon.RankCurve`.

@@ -57,12 +57,13 @@ def reliability(
     Parameters
     ----------
     truth : array-like, shape (n,)
-        Ranks.
+        The true ranks.
     probabilities : array-like, shape (n, K)
+        P(y = k) of each row.
     of : {"exceedance", "probabilities"}
         The events: y > k for every threshold k, or y = k for every class k.
     bins : int
-        Of equal width; empty ones are left out.
+        The number of bins of equal width; empty ones are left out.
     sample_weight : array-like, shape (n,), optional
         What each row counts for; without it, each counts alike.
 
@@ -115,8 +116,9 @@ def fit_calibration(
     Parameters
     ----------
     truth : array-like, shape (n,)
-        Ranks.
+        The true ranks.
     probabilities : array-like, shape (n, K)
+        P(y = k) of each row.
     kind : {"temperature", "isotonic"}
         One number that makes all distributions wider or narrower; or, for every threshold, an
         increasing function of P(y > k), which needs more rows: the steps of isotonic regression,

@@ -445,7 +445,7 @@ class Metric:
     name : str
         As it is asked for and written down.
     title : str
-        As it heads a column.
+        The name that heads a column of a table.
     unit : {"ranks", "share", "coefficient", "score"}
         What its values are: a distance in ranks, a share of the rows, a coefficient that is 1 for
         a perfect prediction, or the mean score of distributions.
@@ -456,9 +456,9 @@ class Metric:
     function : callable
         Of the truth and the prediction, as :func:`mae`.
     of_joint : callable, optional
-        Of a metric of labels: the same function of a table of true and predicted values.
+        For a metric of labels, the same function of a table of true and predicted values.
     row_losses : callable, optional
-        Of a metric of distributions: the loss of each row, whose mean is the metric.
+        For a metric of distributions, the loss of each row, whose mean is the metric.
     shown : {"always", "wide", "documents"}
         Where people see it: in every table, in those with room for more, or only in the documents
         that are written for programs.
@@ -640,7 +640,7 @@ def all_scores(
     Parameters
     ----------
     truth, prediction : array-like, shape (n,)
-        Ranks.
+        The true ranks, or the predicted ones.
     probabilities : array-like, shape (n, K)
         P(y = k) of each row.
     sample_weight : array-like, shape (n,), optional
@@ -671,9 +671,9 @@ def constant_scores(truth: ArrayLike, num_classes: int) -> dict[str, float]:
     Parameters
     ----------
     truth : array-like, shape (n,)
-        Ranks.
+        The true ranks.
     num_classes : int
-        K.
+        The number of ranks, K.
 
     Examples
     --------

@@ -20,7 +20,7 @@ class RunningScores:
     Parameters
     ----------
     num_classes : int
-        K.
+        The number of ranks, K.
 
     Examples
     --------

@@ -36,7 +36,7 @@ class CurveMetric(Metric):
         One of ``echelon.evaluation.metrics.METRICS``, such as ``"mae"``,
         ``"quadratic_weighted_kappa"`` or ``"ranked_probability_score"``.
     num_classes : int
-        K.
+        The number of ranks, K.
     decision : {"median", "mean", "mode"}, or numbers of shape (K, K) or (K-1,)
         How a metric of labels reads a label off a curve; see :meth:`RankCurve.label`.
     ignore_index : int, optional

@@ -50,25 +50,42 @@ class Search:
         into one that is itself a mapping: ``settings.learning_rate``.
     methods : sequence of str
         Every method gets every combination, and its own best one.
-    data, target : str, optional
-        A CSV or Parquet file and its column, ``"fireman"``, or a folder with that partition.
-    classes, drop : sequence of str
-        As on the command line of ``compare``.
-    group, group_pattern, text, image, image_folder : str, optional
-        As there, too.
+    data : str, optional
+        A table as the command line takes it, or ``"fireman"``, which is generated; without a
+        target, a folder with the CORN paper's partition of that table.
+    target : str, optional
+        The column that holds the labels.
+    classes : sequence of str
+        All labels, the lowest first; labels that are numbers need no such list.
+    drop : sequence of str
+        The columns to leave out.
+    group : str, optional
+        The column that names the group of each row; a group stays in one subset.
+    group_pattern : str, optional
+        A regular expression that takes the group of each row out of the name of its image.
+    text : str, optional
+        The column that holds texts.
+    image : str, optional
+        The column that holds paths of images.
+    image_folder : str, optional
+        The folder where relative paths of images start; without it, that of the table.
     metric : str
-        That chooses, on the validation part.
+        The metric that chooses among combinations, on validation rows.
     seeds : int
-        Of every combination.
+        How many seeds every combination is tried with.
     test_seeds : int
-        Of the best combination of each method, scored on the test part; 0 for no test.
-    test_share, validation_share : float
-        Of the rows of a table; partitions that come with the data stay as they are.
+        How many seeds the best combination of each method is scored with on test rows; 0 for none.
+    test_share : float
+        The share of the rows of a table that are for the test; divisions that come with the data
+        stay as they are.
+    validation_share : float
+        The share of the other rows that are for validation; as above.
     recipe : str
+        The named set of training choices, ``"default"`` or ``"paper"``.
     backbone : str, optional
-        Instead of the recipe's.
+        The network that reads the rows, instead of the recipe's.
     parameters : mapping
-        Others that are the same for all.
+        Other parameters of the estimator, the same for all combinations.
     """
 
     grid: Mapping[str, Sequence[Any]]

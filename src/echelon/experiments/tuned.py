@@ -49,7 +49,7 @@ class Tuned:
     trials_ : DataFrame
         A row for each trial: its number, state, score, seconds and what was tried.
     metric : str
-        What chose.
+        The metric that chose the best trial.
     validation_ : dict
         The scores of the ``"default"`` and of the ``"best"`` settings on the validation rows, which
         have chosen: the latter is too good to be true.
@@ -146,7 +146,7 @@ def tune(
     X : DataFrame or array, shape (n, columns)
         The rows, as every model takes them.
     y : array-like, shape (n,)
-        Their labels.
+        The labels of the rows.
     model : str or model, optional
         A name of ``echelon.MODELS``, with what is not to be searched after colons as in
         ``"boosting:leaves=31"``, a method as in ``"corn/mlp"``, or an unfitted model. Without it,
@@ -184,7 +184,7 @@ def tune(
     cluster : str, optional
         The address of a Ray cluster to run on, or ``"local"``. Needs the extra `ray`.
     threads : int
-        Those of each fit.
+        The number of threads that each fit uses.
     folder : path, optional
         Where the trials are kept, so that the same search goes on there after an interruption, or
         with more trials. Without it they are forgotten.

@@ -378,7 +378,7 @@ def reached_tasks(ranks: Tensor, num_tasks: int) -> Tensor:
     ranks : Tensor, shape (...)
         The true ranks, 0..K-1.
     num_tasks : int
-        K-1.
+        The number of binary tasks, K-1.
 
     Returns
     -------
@@ -407,7 +407,7 @@ def margin_tasks(ranks: Tensor, num_tasks: int, *, thresholds: Thresholds = "all
     ranks : Tensor, shape (...)
         The true ranks, 0..K-1.
     num_tasks : int
-        K-1.
+        The number of binary tasks, K-1.
     thresholds : {"all", "immediate"}
         Whether a row is compared with every threshold or with the two beside its rank.
 
@@ -431,7 +431,7 @@ def every_task(ranks: Tensor, num_tasks: int, *, mask: str = "all") -> Tensor:
     ranks : Tensor, shape (...)
         The true ranks, 0..K-1.
     num_tasks : int
-        K-1.
+        The number of binary tasks, K-1.
     mask : {"all", "published"}
         With "published", rows of the lowest rank train none, as in the published code of the CORN
         paper's ablation.

@@ -246,7 +246,7 @@ def regression_log_probabilities(logits: Tensor, *, num_classes: int) -> Tensor:
     logits : Tensor, shape (..., 2)
         Predicted value on the scale of ranks, and log_sigma.
     num_classes : int
-        K.
+        The number of ranks, K.
 
     Returns
     -------
@@ -279,7 +279,7 @@ def link_quantile(probability: Tensor, link: Link) -> Tensor:
     probability : Tensor, shape (...)
         Between 0 and 1.
     link : {"logit", "probit", "cloglog"}
-        The distribution.
+        The distribution whose quantiles are wanted.
 
     Returns
     -------

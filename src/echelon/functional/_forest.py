@@ -65,7 +65,7 @@ def forest_loss(
     ranks : Tensor, shape (...) or (..., K)
         The true ranks, 0..K-1, or soft labels, a distribution over the ranks for each row.
     num_classes : int
-        K.
+        The number of ranks, K.
     trees, depth : int
         The number of trees, and of the levels of splits of each; at depth 0 a tree is one leaf.
     units : int, optional
@@ -173,7 +173,7 @@ def num_forest_logits(num_classes: int, *, leaves: Leaves = "softmax") -> int:
     Parameters
     ----------
     num_classes : int
-        K.
+        The number of ranks, K.
     leaves : {"softmax", "bernoulli"}
         What a leaf holds.
 
@@ -242,9 +242,9 @@ def log_mixture(routes: Tensor, shares: Tensor) -> Tensor:
     Parameters
     ----------
     routes : Tensor, shape (..., trees, leaves)
-        Of :func:`leaf_routes`.
+        How much of a row reaches each leaf, as :func:`leaf_routes` gives it.
     shares : Tensor, shape (trees, leaves, J)
-        Probabilities.
+        The distribution over the ranks that each leaf holds.
 
     Returns
     -------

@@ -51,7 +51,7 @@ def ranking_loss(
     gap_weight : bool
         Whether a pair weighs y_i - y_j times as much; for pairs alone.
     temperature : float
-        Of the target of ``"listnet"`` alone.
+        How even the target of ``"listnet"`` is; the other forms do not use it.
     sample_weight, class_weight, ignore_index, reduction
         See :mod:`echelon.functional`; a pair weighs the product of its rows. No
         ``reduction="none"``, and no process group of several devices.

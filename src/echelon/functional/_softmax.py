@@ -168,7 +168,7 @@ def oll_loss(
     ranks : Tensor, shape (...) or (..., K)
         The true ranks, 0..K-1, or soft labels, a distribution over the ranks for each row.
     power : float
-        Of the distance \|y - k\|.
+        The power that the distance \|y - k\| is raised to.
     margin : float
         A probability, below 1, that other ranks may have at no cost: our form of the margin of
         Polat et al., -log(min(1, 1 - p_k + margin)).

@@ -39,7 +39,7 @@ def unimodal_loss(
     ranks : Tensor, shape (...) or (..., K)
         The true ranks, 0..K-1, or soft labels, a distribution over the ranks for each row.
     num_classes : int
-        K.
+        The number of ranks, K.
     form : {"slopes", "binomial", "poisson"}
         How a distribution with one mode is made.
     sample_weight, class_weight, ignore_index, reduction, dim
@@ -79,7 +79,7 @@ def unimodal_log_probabilities(
         log-probabilities of K-1 draws with the probability sigmoid(f), or of a Poisson
         distribution with the mean softplus(f).
     num_classes : int
-        K.
+        The number of ranks, K.
     form : {"slopes", "binomial", "poisson"}
         How a distribution with one mode is made.
 
@@ -118,7 +118,7 @@ def num_unimodal_logits(num_classes: int, *, form: UnimodalForm = "slopes") -> i
     Parameters
     ----------
     num_classes : int
-        K.
+        The number of ranks, K.
     form : {"slopes", "binomial", "poisson"}
         How a distribution with one mode is made.
 

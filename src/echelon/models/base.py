@@ -75,6 +75,7 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
     columns_ : list of dict
         A summary of each training column: kind, missing share, quantiles, frequent categories.
     skipped_ : dict from row to reason
+        The training rows whose images could not be read, and why.
     fitted_parameters_ : dict
         The parameters that the model was fitted with. They, and not those that were set since, are
         saved with it; only the decision can be changed after fitting.
@@ -86,7 +87,7 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
     about_ : dict from str to str
         Where the model comes from, as whoever fitted it says: its data and its target.
     n_features_in_, feature_names_in_
-        As in scikit-learn.
+        How many columns there are and what they are called, as in scikit-learn.
     """
 
     kind: ClassVar[str]  # its row in MODELS, and what a file names it

@@ -127,7 +127,7 @@ class OrdinalBlend(CurveClassifier):
     Attributes
     ----------
     members_ : list of Member
-        Those that have a weight.
+        The fitted models that have a weight in the blend.
     leaderboard_ : DataFrame
         Every model that was tried: its score on rows it had not seen, its weight, its seconds.
 

@@ -74,7 +74,9 @@ class OrdinalBoosting(CurveClassifier):
     Attributes
     ----------
     trees_ : echelon.models.trees.OrdinalTrees
+        The trees, which give the logit of P(y > k) from a row and the threshold k.
     num_trees_ : int
+        How many trees there are.
     seconds_ : float
         What growing them took on the rows that were not held out.
     feature_importances_ : array, shape (columns,)

@@ -182,7 +182,7 @@ class CumulativeLinkModel(CurveClassifier):
         sample_weight, groups
             As for ``fit``.
         **parameters
-            Of the model.
+            The parameters of the model, as for the class.
 
         Examples
         --------
@@ -394,7 +394,7 @@ class CumulativeLinkModel(CurveClassifier):
             Without it, clustered where the fit had groups, robust where weights are sampling
             weights, and else observed.
         level : float
-            Of the intervals.
+            The level of the intervals, such as 0.95.
 
         Examples
         --------

@@ -49,7 +49,7 @@ class OrdinalSVM(ScoredClassifier):
     gamma : {"scale", "auto"} or float
         1/d over the variance of all d columns, 1/d, or a number.
     degree : int
-        Of the kernel "poly".
+        The degree of the kernel "poly".
     landmarks : int, optional
         How many rows the features of the kernel are made of. Without it all, up to 1,500 rows,
         which is the exact kernel, and 400 drawn at random above that.
@@ -64,7 +64,7 @@ class OrdinalSVM(ScoredClassifier):
         decision "kappa", before the model is fitted to all rows; with 0 the scale is fitted by
         three folds.
     random_state : int, RandomState or None
-        For landmarks and folds.
+        The seed of the landmarks and of the folds.
     verbose : int
         Whether a fit shows its progress; this model has none to show.
 
@@ -73,7 +73,7 @@ class OrdinalSVM(ScoredClassifier):
     scored_ : echelon.models.scored.Scored
         The score and its cutpoints.
     scale_ : float
-        a.
+        The number a that makes a curve of the score.
 
     Examples
     --------

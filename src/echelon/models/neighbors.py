@@ -86,7 +86,7 @@ class MetricNeighbors(CurveClassifier):
         Share of the rows that are held out to choose the number of neighbours and the cut-points of
         the decision "kappa"; 0 for none.
     random_state : int, RandomState or None
-        For the anchors and the evolution.
+        The seed of the anchors and of the evolution.
     time_limit : float, optional
         The most seconds that learning the metric takes; what is best by then is taken.
     verbose : int
@@ -100,6 +100,7 @@ class MetricNeighbors(CurveClassifier):
         What the metric was learnt by, before and after: the mean loss of triplets, or the mean
         number of chains a row.
     n_neighbors_ : int
+        How many neighbours decide.
 
     Examples
     --------

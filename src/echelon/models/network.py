@@ -90,9 +90,9 @@ class OrdinalClassifier(CurveClassifier):
     device : str
         ``"auto"``, ``"cpu"``, ``"cuda"`` or another accelerator of lightning-fabric.
     method_options : mapping, optional
-        Those of the method; ``echelon.METHODS[method].options`` has their defaults.
+        The options of the method; ``echelon.METHODS[method].options`` has their defaults.
     backbone_options : mapping, optional
-        Those of the backbone; those of several by part, as ``{"text": {"hidden": 64}}``. With
+        The options of the backbone; of several by part, as ``{"text": {"hidden": 64}}``. With
         ``{"frozen": True}`` a pretrained encoder of texts or images, or a module of your own that
         reads such, is left as it is, and every row is encoded once.
     inputs : mapping from kind to mapping, optional
@@ -122,15 +122,16 @@ class OrdinalClassifier(CurveClassifier):
     history_ : list of dict
         Loss and validation metric of each epoch; of the first network, where there are several.
     best_epoch_ : int or None
-        Of the first network, where there are several.
+        The epoch whose weights were kept, of the first network where there are several.
     cutpoints_ : array, shape (K-1,), or None
         Where the decision "kappa" cuts the expected rank.
     skipped_ : dict from row to reason
+        The training rows whose images could not be read, and why.
     fitted_parameters_ : dict
         The parameters that the model was fitted with. They, and not those that were set since, are
         saved with it; only the decision can be changed after fitting.
     n_features_in_, feature_names_in_
-        As in scikit-learn.
+        How many columns there are and what they are called, as in scikit-learn.
 
     Examples
     --------

@@ -70,7 +70,7 @@ class PRank(ScoredClassifier):
     scored_ : echelon.models.scored.Scored
         The score that predicts, and its cutpoints.
     scale_ : float
-        a.
+        The number a that makes a curve of the score.
 
     Examples
     --------

@@ -286,7 +286,7 @@ class CurvePredictor:
         Parameters
         ----------
         X
-            Rows.
+            The rows to predict.
         coverage : float
             The share of new rows whose interval shall hold the true class.
         per_class : bool

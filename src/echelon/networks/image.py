@@ -76,13 +76,13 @@ class SmallResNet(nn.Module):
     Parameters
     ----------
     mean, std : sequence of 3 floats
-        Of the pixels, as shares of 255.
+        The mean and the spread of the pixels, as shares of 255.
     widths : sequence of int
         Channels of each stage; every stage after the first halves the sides.
     blocks : int
-        Of each stage.
+        The number of blocks of each stage.
     dropout : float
-        Of what comes out.
+        The share of what comes out that is left out in training.
 
     Examples
     --------
@@ -130,7 +130,7 @@ class TimmBackbone(nn.Module):
         As in timm. A name with a tag, such as ``resnet34.a1_in1k``, names weights, which are
         fetched; without one the network starts from random weights.
     mean, std : sequence of 3 floats
-        Of the pixels, as shares of 255.
+        The mean and the spread of the pixels, as shares of 255.
     weights : path, optional
         A local file of weights instead, safetensors or a plain state dict.
     frozen : bool

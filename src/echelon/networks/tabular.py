@@ -18,7 +18,7 @@ class LinearBackbone(nn.Identity):
     Parameters
     ----------
     num_features : int
-        d.
+        The number of features, d.
     num_scaled : int
         How many of the features, the first ones, are scaled numbers.
     """
@@ -34,7 +34,7 @@ class MLP(nn.Sequential):
     Parameters
     ----------
     num_features : int
-        d.
+        The number of features, d.
     num_scaled : int
         How many of the features, the first ones, are scaled numbers.
     hidden : sequence of int
@@ -138,7 +138,7 @@ class TabM(nn.Module):
     Parameters
     ----------
     num_features : int
-        d.
+        The number of features, d.
     num_scaled : int
         How many of the features, the first ones, are scaled numbers.
     hidden : tuple of int
@@ -193,7 +193,7 @@ class PaperMLP(nn.Sequential):
     Parameters
     ----------
     num_features : int
-        d.
+        The number of features, d.
     num_scaled : int
         How many of the features, the first ones, are scaled numbers.
     hidden : tuple of int

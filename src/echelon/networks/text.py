@@ -86,7 +86,7 @@ class LSTM(nn.Module):
     bidirectional : bool
         Also read from the end; `out_features` doubles.
     dropout : float
-        Of embeddings and of what comes out.
+        The share of embeddings, and of what comes out, that is left out in training.
     word_dropout : float
         Share of the tokens that become the unknown in training.
     """
@@ -163,7 +163,7 @@ class PretrainedText(nn.Module):
         What each earlier layer learns at, as a share of the next: lower layers know more that
         should not be forgotten.
     dropout : float
-        Of what comes out.
+        The share of what comes out that is left out in training.
     """
 
     def __init__(

@@ -168,7 +168,10 @@ def _read(stream: BufferedReader, size: int) -> tuple[dict[str, Tensor], dict[st
         raise ValueError(f"it has {size} bytes, too few for any")
     length = int.from_bytes(_take(stream, _LENGTH_BYTES), "little")
     if length > min(size - _LENGTH_BYTES, _MAX_HEADER_BYTES):
-        raise ValueError(f"its header would have {length} bytes, and the file has {size}")
+        raise ValueError(
+            f"its header would have {length} bytes, and the file has {size}; is it a table, in the "
+            f"place of a model?"
+        )
     header = _parsed(_take(stream, length).decode("utf-8"))
     if not isinstance(header, dict):
         raise ValueError("its header is not a JSON object")

@@ -56,7 +56,7 @@ class Settings:
     learning_rate : float
         The largest one of the schedule.
     weight_decay : float
-        That of AdamW; see `decay_thresholds`.
+        The weight decay of AdamW; see `decay_thresholds`.
     metric : str
         One of ``echelon.evaluation.metrics.METRICS``, which chooses the best epoch.
     patience : int, optional
@@ -220,6 +220,7 @@ def make_spec(
     Parameters
     ----------
     recipe : {"default", "paper"}
+        The name of the recipe.
     method : str
     backbone : str, mapping from part to str, or nn.Module, optional
         A module reads rows of one part, whatever that is. Without one, the recipe's own for tables
@@ -358,9 +359,11 @@ def make_settings(
     Parameters
     ----------
     recipe : {"default", "paper"}
+        The name of the recipe.
     spec : NetworkSpec
+        The network that is trained.
     num_rows : int
-        Rows that are trained on.
+        The number of rows that are trained on.
     overrides : mapping
         Fields of :class:`Settings`; those that are None are left to the recipe.
     """
