@@ -115,15 +115,25 @@ def parsed() -> argparse.Namespace:
 
 
 def table() -> str:
-    """What every method promises, from its row."""
+    """What every method promises, and what it costs and whom to cite: two tables that fit a page."""
     promises = next(iter(METHODS.values())).promises
-    heads = ["method", *promises, "cost", "cite"]
+    kept = [
+        [f"`{spec.name}`", *("yes" if holds else "" for holds in spec.promises.values())]
+        for spec in METHODS.values()
+    ]
+    costs = [[f"`{spec.name}`", spec.cost, spec.cite] for spec in METHODS.values()]
+    return "\n\n".join(
+        [
+            markdown_table(["method", *promises], kept),
+            markdown_table(["method", "cost", "cite"], costs),
+        ]
+    )
+
+
+def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of cells."""
     lines = [f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}"]
-    for spec in METHODS.values():
-        held = ["yes" if holds else "" for holds in spec.promises.values()]
-        cells = [f"`{spec.name}`", *held, spec.cost, spec.cite]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, *(f"| {' | '.join(cells)} |" for cells in rows)])
 
 
 # ---- the comparison ------------------------------------------------------------------------------
