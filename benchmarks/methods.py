@@ -29,9 +29,10 @@ from sets import ORDERS, REPORTED, TUNING
 TITLE_OF_TABLE = "What each promises"
 TITLE_OF_COMPARISON = "All of them side by side"
 MIXTURES = ("auto", "blend")  # of the others; their place is in the accuracy benchmark
-TABLES = tuple(name for name in (*TUNING, *REPORTED) if name != "friedman")
 FIREMAN = "fireman"
-SETS = (*TABLES, FIREMAN)
+REPORTED_SETS = (*(name for name in REPORTED if name != "friedman"), FIREMAN)
+SETS = (*TUNING, *REPORTED_SETS)
+GROUP_TITLES = {TUNING: ", sets for tuning", REPORTED_SETS: ", reported sets"}
 METRICS = {"MAE": "mae", "RPS": "ranked_probability_score"}
 
 PREAMBLE_OF_TABLE = """\
@@ -48,14 +49,15 @@ PREAMBLE_OF_COMPARISON = """\
 Written by `python benchmarks/methods.py --sets all --markdown docs/methods.md`: every method with
 the same network (`mlp`) and the same recipe, every model as it comes, all with their default
 options. On tables it is `echelon compare`: one division, a quarter of the rows for testing. Fireman
-is `echelon reproduce fireman --recipe default` on the published partition. The last four sets
-(cement_strength, skill, kinematics, fireman) are those that nothing was chosen on.
+is `echelon reproduce fireman --recipe default` on the published partition. Nothing was chosen on
+the reported sets.
 
 A figure is the mean over the seeds on the test rows. **Bold** is the lowest of a set; a star says
 that `echelon compare` finds the contestant worse than that one by more than noise, counting rows
-and seeds, after Holm's correction for all pairs of the set. What has no star cannot be told from
-the best with these rows and seeds. Mean ranks are over all sets, 1 being the best; sets are few, so
-that ranks which differ by one or two mean little.
+and seeds, after Holm's correction for all pairs of the set. With more than two hundred pairs that
+is strict: the first table also counts the sets on which a contestant is within two standard errors
+of the best, pair by pair. Mean ranks are over all sets, 1 being the best; sets are few, so that
+ranks which differ by one or two mean little.
 """
 
 
@@ -115,7 +117,7 @@ def parsed() -> argparse.Namespace:
 
 
 def table() -> str:
-    """What every method promises, and what it costs and whom to cite: two tables that fit a page."""
+    """What every method promises; and what it costs, and whom to cite."""
     promises = next(iter(METHODS.values())).promises
     kept = [
         [f"`{spec.name}`", *("yes" if holds else "" for holds in spec.promises.values())]
@@ -193,10 +195,18 @@ def comparison(documents: Mapping[str, dict[str, Any]]) -> str:
         title: {name: means_of(document["runs"], key) for name, document in documents.items()}
         for title, key in METRICS.items()
     }
-    behind = {name: behind_the_best(document) for name, document in documents.items()}
-    parts.append(standings(means, behind))
+    pairs = {name: beside_the_best(document) for name, document in documents.items()}
+    behind = {
+        name: {who for who, pair in found.items() if is_behind(pair)}
+        for name, found in pairs.items()
+    }
+    parts.append(standings(means, pairs))
     for title, by_set in means.items():
-        parts += [f"### {title}", by_set_table(by_set, behind if title == "MAE" else {})]
+        for group in (TUNING, REPORTED_SETS, tuple(set(by_set) - set(SETS))):
+            if some := {name: by_set[name] for name in by_set if name in group}:
+                about = GROUP_TITLES.get(group, "")
+                parts.append(f"### {title}{about}")
+                parts.append(by_set_table(some, behind if title == "MAE" else {}))
     return "\n\n".join(parts)
 
 
@@ -211,16 +221,22 @@ def means_of(runs: Sequence[Mapping[str, Any]], metric: str) -> dict[str, float]
     return {name: float(np.mean(found)) for name, found in values.items()}
 
 
-def behind_the_best(document: Mapping[str, Any]) -> set[str]:
-    """Who is worse in MAE than the best of a set by more than noise, as its verdicts say."""
+def beside_the_best(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The difference of everyone from the best of a set in MAE, as the command gives it."""
     means = means_of(document["runs"], "mae")
     best = min(competing(means), key=means.__getitem__)
-    pairs = [
-        {pair["first"], pair["second"]}
-        for pair in document["differences"]
-        if pair["verdict"] == "different"
-    ]
-    return {name for pair in pairs if best in pair for name in pair - {best}}
+    pairs = {frozenset((pair["first"], pair["second"])): pair for pair in document["differences"]}
+    return {name: pairs[key] for name in means if (key := frozenset((best, name))) in pairs}
+
+
+def is_behind(pair: Mapping[str, Any]) -> bool:
+    """Whether a difference is more than noise, after the correction for all pairs."""
+    return bool(pair["verdict"] == "different")
+
+
+def is_near(pair: Mapping[str, Any]) -> bool:
+    """Whether a difference is at most two standard errors."""
+    return bool(abs(pair["mean"]) <= 2 * pair["se"])
 
 
 def competing(means: Mapping[str, float]) -> list[str]:
@@ -229,19 +245,24 @@ def competing(means: Mapping[str, float]) -> list[str]:
 
 
 def standings(
-    means: Mapping[str, Mapping[str, Mapping[str, float]]], behind: Mapping[str, set[str]]
+    means: Mapping[str, Mapping[str, Mapping[str, float]]],
+    pairs: Mapping[str, Mapping[str, Any]],
 ) -> str:
-    """Mean ranks, and on how many sets a contestant is best or cannot be told from the best."""
+    """Mean ranks, and on how many sets a contestant is best, near the best, or not behind it."""
     everyone = in_all(next(iter(means.values())))
     ranks = {title: mean_ranks(by_set, everyone) for title, by_set in means.items()}
-    heads = ["", *(f"mean rank, {title}" for title in means), "best in MAE", "as good as the best"]
+    heads = [
+        "", *(f"mean rank, {title}" for title in means),
+        "best in MAE", "within two errors of it", "no star",
+    ]  # fmt: skip
     lines = [f"| {' | '.join(heads)} |", "| --- |" + " ---: |" * (len(heads) - 1)]
-    maes = means["MAE"]
     for name in sorted(everyone, key=lambda name: ranks["MAE"][name]):
-        best = sum(name == min(competing(found), key=found.__getitem__) for found in maes.values())
-        level = sum(name not in worse for worse in behind.values())
-        cells = [f"{ranks[title][name]:.1f}" for title in means]
-        lines.append(f"| `{name}` | {' | '.join(cells)} | {best} | {level} of {len(maes)} |")
+        # The best of a set stands in no pair with itself.
+        best = sum(name not in found for found in pairs.values())
+        near = sum(name not in found or is_near(found[name]) for found in pairs.values())
+        level = sum(name not in found or not is_behind(found[name]) for found in pairs.values())
+        cells = [*(f"{ranks[title][name]:.1f}" for title in means), best, near, level]
+        lines.append(f"| `{name}` | {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
 
 

@@ -14,11 +14,12 @@ def document(behind: set[str]) -> dict:
     ]
     verdicts = {name: "different" if name in behind else "within noise" for name in MEANS}
     pairs = [
-        {"first": "corn", "second": name, "verdict": verdicts[name]}
-        for name in MEANS
+        {"first": "corn", "second": name, "mean": -mae, "se": 0.2, "verdict": verdicts[name]}
+        for name, mae in MEANS.items()
         if name != "corn"
     ]
-    pairs.append({"first": "ce", "second": "cumulative_link", "verdict": "different"})
+    strange = {"first": "ce", "second": "cumulative_link", "mean": 9.0, "se": 0.1}
+    pairs.append(strange | {"verdict": "different"})
     return {"runs": runs, "differences": pairs}
 
 
@@ -40,7 +41,7 @@ def test_a_star_is_a_verdict_against_the_best() -> None:
 def test_the_best_stands_first_and_a_lead_within_noise_counts_as_level() -> None:
     text = methods.comparison({"one": document({"ce", "constant"}), "two": document(set())})
     first, second, third, last = [line for line in text.splitlines() if line.startswith("| `")][:4]
-    assert first == "| `corn` | 1.0 | 1.0 | 2 | 2 of 2 |"
-    assert second == "| `cumulative_link` | 2.0 | 2.0 | 0 | 2 of 2 |"
-    assert third == "| `ce` | 3.0 | 3.0 | 0 | 1 of 2 |"
+    assert first == "| `corn` | 1.0 | 1.0 | 2 | 2 | 2 |"
+    assert second == "| `cumulative_link` | 2.0 | 2.0 | 0 | 2 | 2 |"
+    assert third == "| `ce` | 3.0 | 3.0 | 0 | 0 | 1 |"
     assert last.startswith("| `constant` | 4.0 |")
