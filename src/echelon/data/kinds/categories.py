@@ -146,6 +146,6 @@ def codes_of(column: "pd.Series[Any]", categories: tuple[str, ...]) -> NDArray[n
     """The cells of a column as the codes of its categories, (n,)."""
     names, places = _distinct_names(column)
     # get_indexer gives -1 for missing and unknown, which becomes UNKNOWN
-    found = pd.Index(categories, dtype=object).get_indexer(pd.Index(names, dtype=object))
-    codes: NDArray[np.int64] = np.asarray(found, dtype=np.int64)[places] + 1
+    positions = pd.Index(categories, dtype=object).get_indexer(pd.Index(names, dtype=object))
+    codes: NDArray[np.int64] = np.asarray(positions, dtype=np.int64)[places] + 1
     return codes
