@@ -1,12 +1,20 @@
 """Fits of a Parquet folder that is never read into memory: peak memory, and an epoch beside memory.
 
-Each fit runs in a process of its own, whose peak memory is that of the process. Rows are Friedman's
-with ten columns and K = 16. An epoch is compared by its seconds a row with that of rows in memory.
-This is the part `streaming` of `benchmarks/scale.py`; `python benchmarks/streaming.py --sizes
-1000000,20000000` runs it alone and prints one JSON document.
+Each fit runs in a process of its own, on one thread, whose peak memory is that of the process. Rows
+are Friedman's with ten columns and K = 16. An epoch is compared by its seconds of the processor a
+row with that of rows in memory. This is the part `streaming` of `benchmarks/scale.py`; alone it
+prints one JSON document, and on standard error a table and whether each promise holds:
+
+    python benchmarks/streaming.py --sizes 1000000,20000000 --results build/streaming.jsonl
+    python benchmarks/streaming.py --sizes 1000000 --kinds network --seeds 5 --epochs 5 --results F
+
+Fits that stand in the file of results are not made again, so that either may be stopped at any time
+and started anew. The first is about memory and epochs; the second about what streamed networks are
+worth beside those in memory.
 """
 
 import argparse
+import itertools
 import json
 import os
 import resource
@@ -28,6 +36,11 @@ GROUP_ROWS = 100_000
 TREES = 20
 NAMES = [f"x{i}" for i in range(10)]
 TEST_ROWS = 200_000
+# What is promised.
+MOST_MIB = {"network": 1.5 * 1024, "boosting": 4 * 1024}
+MOST_EPOCH = 1.25  # seconds a row, over those of the most rows in memory
+FLAT = 1.25  # the peak of the largest folder over that of the smallest, of networks
+SAME_MAE = 0.003  # the share by which the MAE may differ from that in memory
 
 
 def write_folder(folder: Path, rows: int, seed: int = 1) -> None:
@@ -42,7 +55,9 @@ def write_folder(folder: Path, rows: int, seed: int = 1) -> None:
         frame.to_parquet(folder / f"{number:03}.parquet", row_group_size=GROUP_ROWS)
 
 
-def fit(kind: str, folder: str, is_streamed: bool, epochs: int, seed: int) -> dict[str, Any]:
+def fit(
+    kind: str, folder: str, is_streamed: bool, epochs: int, seed: int, backbone: str
+) -> dict[str, Any]:
     """One fit in this process: what it took, and what it is worth on new rows."""
     import echelon
     from echelon.data import make_friedman, scan
@@ -52,14 +67,15 @@ def fit(kind: str, folder: str, is_streamed: bool, epochs: int, seed: int) -> di
     train = loop.train
 
     def timed(*arguments: Any, **options: Any) -> Any:
-        moments.append(time.monotonic())
-        note = {"on_epoch": lambda row: moments.append(time.monotonic())}
+        moments.append(time.process_time())
+        note = {"on_epoch": lambda row: moments.append(time.process_time())}
         return train(*arguments, **{**options, **note})
 
     loop.train = timed
     parameters: dict[str, Any] = {"random_state": seed}
     if kind == "network":
-        parameters |= {"settings": {"max_epochs": epochs}, "device": "cpu"}
+        settings = {"max_epochs": epochs, "networks": 1, "refit": False}
+        parameters |= {"settings": settings, "device": "cpu", "backbone": backbone}
     else:
         parameters |= {"rounds": TREES, "threads": 1}
     made = {"network": echelon.OrdinalClassifier, "boosting": echelon.OrdinalBoosting}[kind]
@@ -95,22 +111,117 @@ def in_a_process(*arguments: Any) -> dict[str, Any]:
 
 
 def measure(
-    sizes: list[int], kinds: list[str], *, epochs: int = 1, seeds: int = 1, keep: Path | None = None
+    sizes: list[int],
+    kinds: list[str],
+    *,
+    epochs: int = 1,
+    seeds: int = 1,
+    backbone: str = "mlp",
+    keep: Path | None = None,
+    results: Path | None = None,
 ) -> list[dict[str, Any]]:
-    """Fits of folders of several sizes, and of the smallest in memory."""
-    rows = []
+    """Fits of folders of several sizes, and of the smaller ones in memory.
+
+    Parameters
+    ----------
+    keep : Path, optional
+        A folder for the rows, which then stay.
+    results : Path, optional
+        A file with a line for each fit; those that stand there are not made again.
+    """
+    known = {}
+    if results is not None and results.exists():
+        rows = [json.loads(line) for line in results.read_text().splitlines()]
+        known = {_key(row): row for row in rows}
+    found = []
     with tempfile.TemporaryDirectory() as temporary:
-        for size in sizes:
-            folder = (keep or Path(temporary)) / str(size)
-            if not folder.is_dir():
-                write_folder(folder, size)
-            for kind in kinds:
-                for seed in range(seeds):
-                    for is_streamed in (True, False) if size <= MEMORY_ROWS else (True,):
-                        result = in_a_process(kind, str(folder), is_streamed, epochs, seed)
-                        rows.append({"kind": kind, "streamed": is_streamed, "seed": seed, **result})
-                        print(json.dumps(rows[-1]), file=sys.stderr)
-    return rows
+        for size, kind, seed in itertools.product(sizes, kinds, range(seeds)):
+            for is_streamed in (True, False) if size <= MEMORY_ROWS else (True,):
+                asked = {
+                    "kind": kind, "size": size, "streamed": is_streamed, "seed": seed,
+                    "asked_epochs": epochs if kind == "network" else TREES,
+                    "backbone": backbone if kind == "network" else "",
+                }  # fmt: skip
+                if _key(asked) not in known:
+                    folder = (keep or Path(temporary)) / str(size)
+                    if not folder.is_dir():
+                        write_folder(folder, size)
+                    took = in_a_process(kind, str(folder), is_streamed, epochs, seed, backbone)
+                    known[_key(asked)] = {**asked, **took}
+                    if results is not None:
+                        results.parent.mkdir(parents=True, exist_ok=True)
+                        with results.open("a") as stream:
+                            stream.write(json.dumps(known[_key(asked)]) + "\n")
+                found.append(known[_key(asked)])
+                print(json.dumps(found[-1]), file=sys.stderr, flush=True)
+    return found
+
+
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+    names = ("kind", "size", "streamed", "seed", "asked_epochs", "backbone")
+    return tuple(row[name] for name in names)
+
+
+def verdicts(rows: list[dict[str, Any]]) -> list[str]:
+    """What is promised of streamed fits, each in a line that says whether it holds."""
+    said = []
+    for kind in dict.fromkeys(row["kind"] for row in rows):
+        streamed = [row for row in rows if row["kind"] == kind and row["streamed"]]
+        memory = [row for row in rows if row["kind"] == kind and not row["streamed"]]
+        peak, most = max(row["peak_mib"] for row in streamed), MOST_MIB[kind]
+        said.append(_line(f"{kind}: peak of {peak:,.0f} MiB, below {most:,.0f}", peak < most))
+        peaks = {row["size"]: row["peak_mib"] for row in streamed}
+        if len(peaks) > 1 and kind == "network":  # boosting keeps a byte a value
+            growth = peaks[max(peaks)] / peaks[min(peaks)]
+            text = f"{kind}: peak from {min(peaks):,} to {max(peaks):,} rows: {growth:.2f} times"
+            said.append(_line(f"{text}, at most {FLAT}", growth <= FLAT))
+        if memory and memory[0]["epochs"]:
+            beside = seconds_in_memory(memory)
+            for size in peaks:
+                ours = min(seconds_a_row(row) for row in streamed if row["size"] == size)
+                text = f"{kind}: an epoch of {size:,} rows streamed, a row over memory"
+                ratio = ours / beside
+                said.append(
+                    _line(f"{text}: {ratio:.2f}, at most {MOST_EPOCH}", ratio <= MOST_EPOCH)
+                )
+        said += _mae_verdict(kind, streamed, memory)
+    return said
+
+
+def _mae_verdict(
+    kind: str, streamed: list[dict[str, Any]], memory: list[dict[str, Any]]
+) -> list[str]:
+    """The error of streamed fits beside those of the same rows and seeds in memory."""
+    errors = {(row["size"], row["seed"]): row["mae"] for row in memory}
+    pairs = [
+        (row["mae"], errors[row["size"], row["seed"]])
+        for row in streamed
+        if (row["size"], row["seed"]) in errors
+    ]
+    if kind != "network" or len(pairs) < 2:
+        return []
+    ours, theirs = np.array(pairs).T
+    away = ours.mean() / theirs.mean() - 1
+    noise = (ours / theirs).std(ddof=1) / len(pairs) ** 0.5
+    text = f"{kind}: MAE streamed {ours.mean():.5f}, in memory {theirs.mean():.5f}"
+    text += f", {len(pairs)} fits each"
+    text += f": {100 * away:+.2f} % (standard error {100 * noise:.2f} %), within {100 * SAME_MAE} %"
+    return [_line(text, abs(away) <= SAME_MAE)]
+
+
+def _line(text: str, holds: bool) -> str:
+    return f"{'holds' if holds else 'FAILS'}  {text}"
+
+
+def seconds_in_memory(memory: list[dict[str, Any]]) -> float:
+    """Seconds a row of the most rows that were in memory, with the best seed."""
+    most = max(row["size"] for row in memory)
+    return min(seconds_a_row(row) for row in memory if row["size"] == most)
+
+
+def seconds_a_row(row: dict[str, Any]) -> float:
+    """Of the quickest epoch."""
+    return float(min(row["epochs"]) / row["rows"])
 
 
 def measure_streaming(options: argparse.Namespace) -> list[dict[str, Any]]:
@@ -126,8 +237,8 @@ def streaming_table(rows: list[dict[str, Any]]) -> str:
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in rows:
-        each = min(row["epochs"]) / row["rows"] * 1e6 if row["epochs"] else None
-        beside = min((min(m["epochs"]) / m["rows"] * 1e6 for m in memory), default=None)
+        each = 1e6 * seconds_a_row(row) if row["epochs"] else None
+        beside = 1e6 * seconds_in_memory(memory) if memory else None
         ratio = f"{each / beside:.2f}" if each and beside and row["streamed"] else ""
         lines.append(
             f"| {row['kind']} | {row['rows']:,} | {'streamed' if row['streamed'] else 'in memory'} "
@@ -143,7 +254,9 @@ def main() -> None:
     parser.add_argument("--kinds", default="network,boosting")
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--backbone", default="mlp", help="of the networks")
     parser.add_argument("--keep", type=Path, help="a folder for the rows, which then stay")
+    parser.add_argument("--results", type=Path, help="a file of fits, which are not made again")
     parser.add_argument("--fit", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.fit is not None:
@@ -151,9 +264,12 @@ def main() -> None:
         return
     sizes = [int(size) for size in options.sizes.split(",")]
     kinds = options.kinds.split(",")
-    rows = measure(sizes, kinds, epochs=options.epochs, seeds=options.seeds, keep=options.keep)
+    rows = measure(
+        sizes, kinds, epochs=options.epochs, seeds=options.seeds, backbone=options.backbone,
+        keep=options.keep, results=options.results,
+    )  # fmt: skip
     print(json.dumps(rows))
-    print(streaming_table(rows), file=sys.stderr)
+    print("\n".join([streaming_table(rows), "", *verdicts(rows)]), file=sys.stderr)
 
 
 if __name__ == "__main__":

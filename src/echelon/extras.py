@@ -23,6 +23,7 @@ _EXTRAS = {
     "optuna": "tune",
     "openpyxl": "excel",
     "pyarrow": "parquet",
+    "pydantic_core": "serve",
     "ray": "ray",
     "timm": "vision",
     "tokenizers": "text",

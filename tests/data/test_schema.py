@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from echelon.data.missing_codes import MISSING_CODES
 from echelon.data.schema import TableSchema
 
 
@@ -82,3 +83,28 @@ def test_names_that_are_no_strings_are_read_by_what_they_say() -> None:
     twins = pd.DataFrame([[1.0, "a", 3.0]], columns=[0, 1, "0"])
     with pytest.raises(ValueError, match="several columns named '0'"):
         schema.read(twins)
+
+
+def test_columns_without_a_frame_are_read_as_those_of_one() -> None:
+    frame = pd.DataFrame(
+        {
+            "size": [1.5, np.nan, 3.0, 4.0], "count": np.array([1, 2, 3, 99]),
+            "is_big": [True, False, True, True], "written": ["1", "", "2.5", "3"],
+            "kind": ["red", "blue", None, "green"], "mixed": [1, "1.0", True, "x"],
+            "day": ["2024-02-29", None, "2024-03-01", "2024-03-02 12:00"],
+        }
+    )  # fmt: skip
+    frame.attrs[MISSING_CODES] = {"count": ("99",), "kind": ("green",)}
+    schema = TableSchema.of(frame)
+    columns = {name: frame[name].to_numpy() for name in ("size", "count", "is_big")}
+    columns |= {name: frame[name].to_numpy(dtype=object) for name in frame if name not in columns}
+    expected, read = schema.read(frame), schema.read_columns(columns)
+    assert np.isnan(expected.numbers[3, 1])
+    assert expected.codes[3, 0] == 0
+    np.testing.assert_array_equal(read.numbers, expected.numbers)
+    np.testing.assert_array_equal(read.codes, expected.codes)
+    assert read.numbers.dtype == expected.numbers.dtype
+    with pytest.raises(ValueError, match="column 'size' contains infinity"):
+        schema.read_columns({**columns, "size": np.array([1.0, np.inf, 2.0, 3.0])})
+    with pytest.warns(UserWarning, match="column 'written' holds numbers, and 1 of its cells"):
+        schema.read_columns({**columns, "written": np.array(["1", "x", "2", ""], dtype=object)})

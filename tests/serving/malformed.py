@@ -80,7 +80,21 @@ class Maker:
             rows = {**self.row, "kind": self.random.choice([[1], {}, {"x": []}, [[]], "\ud800x"])}
         elif self.random.random() < 0.3:
             rows = self.random.choice(
-                [1, "x", None, True, [], [1], [[]], [self.row, 5], {}, [{}], [None]]
+                [
+                    1,
+                    "x",
+                    None,
+                    True,
+                    [],
+                    [1],
+                    [[]],
+                    [self.row, 5],
+                    {},
+                    [{}],
+                    [None],
+                    10**400,
+                    [-(10**400)],
+                ]
             )
         return Sent("types", json.dumps(rows).encode())
 

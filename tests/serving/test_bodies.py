@@ -81,3 +81,74 @@ def test_a_name_that_stands_twice_is_refused_however_it_is_written(body: str) ->
         rows_of_json(body.encode(), SCHEMA, LIMITS)
     rows = rows_of_json(b'{"size": 1, "kind": "a:b {c}"}', SCHEMA, LIMITS)
     assert rows.cells["kind"].tolist() == ["a:b {c}"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"kind,size\nred,1\nblue,2.5e-3\n", b"kind,size\nred,\nblue,x",
+        b"\xef\xbb\xbfkind,size\nred,1",
+        "kind,size\nr\u2028d,nan\n\x85, 1 ".encode(), b"kind,size\n,\n,\n",
+    ],
+)  # fmt: skip
+def test_plain_lines_and_quoted_ones_are_read_alike(body: bytes) -> None:
+    """Without quotes all cells are split at once; with one quote they are read one by one."""
+    quoted = body.replace(b"kind,", b'"kind",')
+    plain, slow = (rows_of_csv(each, SCHEMA, LIMITS) for each in (body, quoted))
+    for name, cells in plain.cells.items():
+        assert cells.dtype == slow.cells[name].dtype
+        np.testing.assert_array_equal(cells, slow.cells[name])
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"kind,size\n\nred,1,2\nred\n", "row 1 has 3"),
+        (b"kind,size\nred\n1,1,1\n", "row 1 has 1"),
+        (b"kind,size\n", "at least 1 row"), (b"kind,sise\nred,1\n", "did you mean 'size'"),
+        (b"kind,kind\nred,1\n", "'kind' stands twice"),
+        (b"kind,size\n" + b"x" * 140_000 + b",1\n", "field larger than field limit"),
+    ],
+)  # fmt: skip
+def test_lines_without_quotes_are_refused_as_all_others(body: bytes, said: str) -> None:
+    with pytest.raises(Refusal, match=said):
+        rows_of_csv(body, SCHEMA, LIMITS)
+
+
+def test_lines_of_one_column_may_have_blank_ones_between_them() -> None:
+    schema = TableSchema.of(pd.DataFrame({"size": [1.0, 2.0]}))
+    assert rows_of_csv(b"size\n1\n\n2\n", schema, LIMITS).cells["size"].tolist() == [1.0, 2.0]
+    assert of_json([{"size": 1}, {"size": 2}], schema).cells["size"].tolist() == [1.0, 2.0]
+
+
+def test_numbers_are_those_that_python_reads() -> None:
+    """Two parsers must not give two numbers: the quick one and that of Python, to the last bit."""
+    rng = np.random.default_rng(0)
+    numbers = rng.standard_normal(2000) * 10.0 ** rng.integers(-300, 300, 2000)
+    texts = [f"{number:.{digits}e}" for number in numbers for digits in (3, 16, 30)]
+    limits = Limits(rows=len(texts))
+    body = "[" + ",".join(f'{{"size":{text},"kind":null}}' for text in texts) + "]"
+    given = rows_of_json(body.encode(), SCHEMA, limits).cells["size"]
+    np.testing.assert_array_equal(given, list(map(float, texts)))
+    lines = "kind,size\n" + "".join(f",{text}\n" for text in texts)
+    given = rows_of_csv(lines.encode(), SCHEMA, limits).cells["size"]
+    np.testing.assert_array_equal(given, list(map(float, texts)))
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"1" * 400, "an object for one row, or a list of objects; got 1111"),
+        (b'[{"size":1,"kind":null},' + b"1" * 400 + b"]", "row 2 must be an object"),
+        (b'{"size":1,"kind":"\\ud800"}', "half of a character"),
+        (b'{"size":NaN,"kind":null}', "NaN is no number of JSON"),
+        (b'{"size":1,"kind":null', "Expecting"),
+        (b"[" * 100_000, "nested deep"),
+        (b'{"size":1,"kind":"\xff"}', "UTF-8"),
+        (b'[{"size":1,"kind":null},{"size":1}]', "row 2 must have .* lacks 'kind'"),
+        (b'[{"size":1,"kind":null},{"size":1,"kid":2}]', "did you mean 'kind'"),
+    ],
+)  # fmt: skip
+def test_the_reason_is_the_same_whichever_parser_finds_it(body: bytes, said: str) -> None:
+    with pytest.raises(Refusal, match=said):
+        rows_of_json(body, SCHEMA, LIMITS)

@@ -70,7 +70,7 @@ def serve(
 
     Example: echelon serve wine.echelon --host 0.0.0.0 --token-file token.txt
     """
-    for package in ("fastapi", "uvicorn"):
+    for package in ("fastapi", "pydantic_core", "uvicorn"):
         require(package, "servers")
     if not 0 <= port <= 65_535:
         raise ValueError(f"--port must be from 0 to 65,535; got {port}")

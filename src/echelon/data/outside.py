@@ -19,7 +19,7 @@ _MARGIN = 0.25
 def outside_columns(
     schema: TableSchema,
     summaries: Sequence[Mapping[str, Any]],
-    frame: pd.DataFrame,
+    frame: pd.DataFrame | Mapping[str, "pd.Series[Any]"],
     table: RawTable,
 ) -> NDArray[Any]:
     """The columns in which each row lies outside, (n,): their names, "; " between them.
@@ -32,8 +32,8 @@ def outside_columns(
     schema : TableSchema
     summaries : sequence of mapping
         Of the training columns; see :func:`echelon.data.summary.summarise_columns`.
-    frame : DataFrame
-        The rows.
+    frame : DataFrame or mapping of Series
+        The rows, by the names of their columns.
     table : RawTable
         The same rows as the schema reads them.
 
@@ -49,16 +49,12 @@ def outside_columns(
     """
     by_name = {str(summary["name"]): summary for summary in summaries}
     names = np.full(len(table), "", dtype=object)
-    for i, column in enumerate(schema.measured):
-        quantiles = by_name.get(column.name, {}).get("quantiles") or []
-        if len(quantiles) < 3:
-            continue
-        lowest, highest = float(quantiles[0]), float(quantiles[-1])
-        margin = _MARGIN * (float(quantiles[-2]) - float(quantiles[1]))
-        # the summary has six digits
-        margin += 1e-5 * max(abs(lowest), abs(highest))
-        values = table.numbers[:, i]
-        _add(names, (values < lowest - margin) | (values > highest + margin), column.name)
+    measured = schema.measured
+    limits = np.array([_limits(by_name.get(column.name, {})) for column in measured]).reshape(-1, 2)
+    values = table.numbers[:, : len(measured)]
+    beyond = (values < limits[:, 0]) | (values > limits[:, 1])
+    for place in np.flatnonzero(beyond.any(0)):
+        _add(names, beyond[:, place], measured[place].name)
     for i, column in enumerate(schema.categorical):
         if len(column.categories) >= MAX_CATEGORIES:
             continue  # those that are not kept may have been there
@@ -67,6 +63,17 @@ def outside_columns(
             present = ~pd.isna(names_of(emptied(frame[column.name], column.missing_codes)))
             _add(names, unknown & present, column.name)
     return names
+
+
+def _limits(summary: Mapping[str, Any]) -> tuple[float, float]:
+    """What the numbers of a column lie between, with a margin; NaN where nobody knows."""
+    quantiles = summary.get("quantiles") or []
+    if len(quantiles) < 3:
+        return np.nan, np.nan
+    lowest, highest = float(quantiles[0]), float(quantiles[-1])
+    margin = _MARGIN * (float(quantiles[-2]) - float(quantiles[1]))
+    margin += 1e-5 * max(abs(lowest), abs(highest))  # the summary has six digits
+    return lowest - margin, highest + margin
 
 
 def _add(names: NDArray[Any], rows: NDArray[np.bool_], name: str) -> None:

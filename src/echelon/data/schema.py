@@ -4,7 +4,7 @@ Invariant: what a column means (its kind, its categories) is decided once, on th
 kept in a `TableSchema`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -226,23 +226,56 @@ class TableSchema:
         def cells_in(column: Column) -> "pd.Series[Any]":
             return emptied(table.iloc[:, places[column.name]], column.missing_codes)
 
-        rows, remarks = len(table), Remarks()
         known = self.measured
         if decimal := table.attrs.get(DECIMAL):  # of this table, whatever the training rows had
             known = [replace(c, writing=decimal) if c.kind == NUMBERS.name else c for c in known]
+        remarks = Remarks()
         numbers: NDArray[Any] | None = self._plain_numbers(table, places)
         if numbers is None:
             measured = [numbers_of(cells_in(c), c, remarks) for c in known]
-            numbers = self.with_calendar(stack(measured, rows, np.float64))
-        read = RawTable(
-            numbers,
-            stack([codes_of(cells_in(c), c.categories) for c in self.categorical], rows, np.int64),
-            {
-                kind: cell_kind(kind).read(cells_in(self.of_kind(kind)[0]))
-                for kind in CELL_KINDS
-                if self.of_kind(kind)
-            },
-        )
+            numbers = self.with_calendar(stack(measured, len(table), np.float64))
+        return self._with_others(numbers, cells_in, remarks)
+
+    def read_columns(self, columns: Mapping[str, NDArray[Any]]) -> RawTable:
+        """What :meth:`read` gives of a frame with these columns, (n,) cells by name, without one.
+
+        Cells are numbers, or objects of any kind.
+        """
+
+        def cells_in(column: Column) -> "pd.Series[Any]":
+            cells = columns[column.name]
+            whole: pd.Series[Any] = pd.Series(
+                cells, name=column.name, dtype=cells.dtype, copy=False
+            )
+            return emptied(whole, column.missing_codes)
+
+        rows, remarks = len(columns[self.columns[0].name]), Remarks()
+        measured = []
+        for column in self.measured:
+            cells = columns[column.name]
+            is_plain = column.kind == NUMBERS.name and not column.missing_codes
+            if is_plain and cells.dtype.kind in _PLAIN:
+                refuse_infinities(cells, f"column {column.name!r}")
+                measured.append(cells)
+            else:
+                measured.append(numbers_of(cells_in(column), column, remarks))
+        numbers = stack(measured, rows, np.float64).astype(np.float64, copy=False)
+        return self._with_others(self.with_calendar(numbers), cells_in, remarks)
+
+    def _with_others(
+        self,
+        numbers: NDArray[Any],
+        cells_in: "Callable[[Column], pd.Series[Any]]",
+        remarks: Remarks,
+    ) -> RawTable:
+        """Rows whose numbers (n, p) were read, with the columns that hold none."""
+        codes = [codes_of(cells_in(c), c.categories) for c in self.categorical]
+        others = {
+            kind: cell_kind(kind).read(cells_in(self.of_kind(kind)[0]))
+            for kind in CELL_KINDS
+            if self.of_kind(kind)
+        }
+        read = RawTable(numbers, stack(codes, len(numbers), np.int64), others)
         remarks.say()
         return read
 

@@ -451,7 +451,7 @@ class OrdinalClassifier(CurveClassifier):
     def curves_of_rows(self, table: RawTable) -> Iterator[RankCurve]:
         """The curves of rows; those of a table in float64."""
         network = self.network_
-        if any(module.training for module in network.modules()):
+        if _is_training(network):
             network.eval()
         inputs = None if table.is_plain else self.readers_.inputs(table, self._encoder)
         if isinstance(inputs, Inputs):
@@ -553,6 +553,13 @@ class OrdinalClassifier(CurveClassifier):
         if self.best_epoch_ is not None:
             typed(self.best_epoch_, int, "best epoch")
         _try_out(self)
+
+
+def _is_training(module: nn.Module) -> bool:
+    """Whether a module, or one within it, is in training mode; quicker than through `modules`."""
+    return module.training or any(
+        _is_training(part) for part in module._modules.values() if part is not None
+    )
 
 
 class _LogProbabilities(nn.Module):

@@ -30,7 +30,7 @@ def explain_rows(model: ServedModel, rows: ReceivedRows) -> dict[str, Any]:
                 WRONG_ROWS, f"reasons compare a row with typical ones, and there is no typical "
                 f"{column.kind}; try `echelon explain` with a file of rows",
             )  # fmt: skip
-    table = model.read(rows.frame())
+    table = model.read(rows)
     background = model.schema.read(typical_rows(model.schema, fitted.columns_, _BACKGROUND))
     try:
         reasons = reasons_of_rows(fitted, table, background)

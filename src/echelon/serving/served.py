@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from echelon.curve import RankCurve
@@ -79,29 +78,33 @@ class ServedModel:
 
     def predict(self, rows: ReceivedRows) -> Predictions:
         """The predictions of the rows of a body; refused where a cell is not what its column is."""
-        frame = rows.frame()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what they say may hold cells of the request
-            table = self.read(frame)
+            table = self.read(rows)
             curve = self.curve(table)
-            try:
-                self.fitted.refuse_undefined(curve, frame, first_row=1)
-            except ValueError as error:
-                raise Refusal(WRONG_ROWS, str(error).partition(". Leave")[0]) from None
+            if not bool(curve.is_defined.all()):
+                self._refuse_undefined(curve, rows)
             probabilities = curve.probabilities.double().cpu().numpy()
             ends = None
             if self.fitted.conformal_ is not None:
                 ranks = self.fitted.interval_ranks(probabilities, self.coverage)
                 lowest, highest = (self.fitted.labels_.from_ranks(ranks[:, i]) for i in (0, 1))
                 ends = (lowest, highest)
-            outside = outside_columns(self.schema, self.fitted.columns_, frame, table)
+            named = {column.name: rows.column(column.name) for column in self.schema.categorical}
+            outside = outside_columns(self.schema, self.fitted.columns_, named, table)
             return Predictions(self.fitted.label(curve), probabilities, ends, outside)
 
-    def read(self, frame: pd.DataFrame) -> RawTable:
+    def _refuse_undefined(self, curve: RankCurve, rows: ReceivedRows) -> None:
+        try:
+            self.fitted.refuse_undefined(curve, rows.frame(), first_row=1)
+        except ValueError as error:
+            raise Refusal(WRONG_ROWS, str(error).partition(". Leave")[0]) from None
+
+    def read(self, rows: ReceivedRows) -> RawTable:
         """The rows as the model reads them; every cell must be what its column is, or missing."""
         with gathered_remarks() as remarks:
             try:
-                table: RawTable = self.schema.read(frame)
+                table: RawTable = self.schema.read_columns(rows.cells)
             except Exception as error:  # it sees nothing but the cells of the request
                 raise Refusal(WRONG_ROWS, one_line(error)[:400]) from None
         if remarks.unread:

@@ -118,17 +118,22 @@ def count_names(cells: NDArray[Any], counts: NDArray[np.int64]) -> "pd.Series[An
 
 def names_of(column: "pd.Series[Any]") -> NDArray[Any]:
     """The names of the cells of a column of categories, (n,), None where missing."""
+    names, places = _distinct_names(column)
+    taken: NDArray[Any] = names[places]
+    return taken
+
+
+def _distinct_names(column: "pd.Series[Any]") -> tuple[NDArray[Any], Any]:
+    """Names, the last of them None, and the place among them of each cell; -1 where missing."""
     if has_objects(column):
         cells = cells_of(column)
         if not all_texts(cells):  # 1, 1.0 and True are equal, and have names of their own
-            return _objects([name_of(cell) for cell in cells])
+            return _objects([*map(name_of, cells), None]), np.arange(len(cells))
         places, distinct = pd.factorize(cells)
     else:
         refuse_dtype(column.dtype, str(column.name))
         places, distinct = pd.factorize(column)  # type: ignore[assignment]
-    names = _objects([*(name_of(cell) for cell in distinct), None])
-    taken: NDArray[Any] = names[places]  # the place of what is missing is -1
-    return taken
+    return _objects([*map(name_of, distinct), None]), places
 
 
 def _objects(values: list[Any]) -> NDArray[Any]:
@@ -139,8 +144,8 @@ def _objects(values: list[Any]) -> NDArray[Any]:
 
 def codes_of(column: "pd.Series[Any]", categories: tuple[str, ...]) -> NDArray[np.int64]:
     """The cells of a column as the codes of its categories, (n,)."""
+    names, places = _distinct_names(column)
     # get_indexer gives -1 for missing and unknown, which becomes UNKNOWN
-    places = pd.Index(categories, dtype=object).get_indexer(
-        pd.Index(names_of(column), dtype=object)
-    )
-    return np.asarray(places, dtype=np.int64) + 1
+    positions = pd.Index(categories, dtype=object).get_indexer(pd.Index(names, dtype=object))
+    codes: NDArray[np.int64] = np.asarray(positions, dtype=np.int64)[places] + 1
+    return codes
