@@ -148,14 +148,17 @@ def summary(title: str, results: Results) -> str:
             f"{geometric_mean(one.value for one in ratios.values()):.3f}" if ratios else ""
             for ratios in found.values()
         ]
-        cells += [
-            ", ".join(name for name, one in ratios.items() if one.is_behind)
-            for ratios in found.values()
-        ]
+        cells += [places(ratios) for ratios in found.values()]
         taken = [np.mean(by_name[who].seconds) for by_name in results.values()]
         cells.append(f"{min(taken):.1f} to {max(taken):.1f}")
         lines.append(f"| {who} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def places(ratios: Mapping[str, Ratio]) -> str:
+    """The sets on which someone is behind: by name, or how many where they are more than two."""
+    names = [name for name, one in ratios.items() if one.is_behind]
+    return ", ".join(names) if len(names) <= 2 else f"{len(names)} of {len(ratios)} sets"
 
 
 def set_ratios(
