@@ -560,9 +560,10 @@ def _hard_terms(
     shortfall = torch.sub(tasks, ranks.unsqueeze(-1), alpha=_HUGE)  # (..., K-1)
     wrongness = logits * shortfall.clamp(-1, 1)
     if active != "every":
-        # at most infinity where active, and at most minus infinity where not
         inside = shortfall.abs() if active == "neighbouring" else shortfall
-        wrongness = torch.minimum(wrongness, (_HUGE - inside).mul_(math.inf))
+        # At most infinity where active, and at most minus infinity where not. The bound is put on
+        # the values alone: every penalty is flat there, and the slope of a bound takes long.
+        wrongness.detach().clamp_(max=(_HUGE - inside).mul_(math.inf))
     return penalty(wrongness)
 
 

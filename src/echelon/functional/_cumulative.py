@@ -1,5 +1,6 @@
 """Methods with one score per row: the cumulative link model and regression on the rank."""
 
+import math
 from typing import Literal
 
 import torch
@@ -24,6 +25,8 @@ Link = Literal["logit", "probit", "cloglog"]
 _LINKS = ("logit", "probit", "cloglog")
 _FAR = 1e30  # a distance at which a probability is 1, its logarithm and its slope 0
 _MAX_LOG_SIGMA = 30.0  # keeps squared residuals of 1e4 spreads finite in float32
+_NARROW = 2e-3  # spreads: two terms of a series and a difference of float64 are both exact to 1e-12
+_SQRT_HALF, _SQRT_HALF_PI = math.sqrt(0.5), math.sqrt(math.pi / 2)
 
 
 def clm_loss(
@@ -209,33 +212,62 @@ def regression_loss(
         ignore_index=ignore_index,
         reduction=reduction,
     )
-    value = logits[..., 0]
+    value, log_sigma = logits.unbind(-1)
     # The likelihood is that of the rank's cell, as in the curve. That of the rank as a number would
-    # count the rounding to whole ranks as spread, which the cells then add once more.
-    spread = torch.stack([value.detach(), logits[..., 1]], -1)
+    # count the rounding to whole ranks as spread, which the cells then add once more. What fits the
+    # spread has the value 0, and a gradient only to log_sigma.
     if labels.mass is None:
         assert labels.ranks is not None
-        squared = (value - labels.ranks).square()
-        fit_of_sigma = -_log_probability_of_rank(spread, labels.ranks, num_classes)
+        offset = value - labels.ranks
+        squared = offset.square()
+        with torch.no_grad():
+            slope = _slope_of_log_sigma(offset, log_sigma, labels.ranks, num_classes)
     else:
         every_rank = torch.arange(num_classes, device=logits.device)
-        squared = (labels.mass * (value.unsqueeze(-1) - every_rank).square()).sum(-1)
-        fit_of_sigma = -labels.expectation(
-            regression_log_probabilities(spread, num_classes=num_classes)
-        )
-    # value 0, gradient only to log_sigma
-    row_loss = squared + (fit_of_sigma - fit_of_sigma.detach())
-    return reduce_terms(row_loss, labels, reduction)
+        offset = value.unsqueeze(-1) - every_rank
+        squared = (labels.mass * offset.square()).sum(-1)
+        with torch.no_grad():
+            per_rank = _slope_of_log_sigma(offset, log_sigma.unsqueeze(-1), every_rank, num_classes)
+            slope = labels.expectation(per_rank)
+    fit_of_sigma = (log_sigma.detach() - log_sigma) * slope
+    return reduce_terms(squared + fit_of_sigma, labels, reduction)
 
 
-def _log_probability_of_rank(logits: Tensor, ranks: Tensor, num_classes: int) -> Tensor:
-    """log P(y = rank), (...), of logits (..., 2), without looking at the other ranks."""
-    log_sigma = logits[..., 1].clamp(-_MAX_LOG_SIGMA, _MAX_LOG_SIGMA)
-    inverse = torch.exp(-log_sigma)
-    lower, upper = ((ranks + edge - logits[..., 0]) * inverse for edge in (-0.5, 0.5))
-    middle = log_normal_interval(lower, upper, inverse, -log_sigma)
-    ends = torch.where(ranks == 0, log_normal_cdf(upper), log_normal_cdf(-lower))
-    return torch.where((ranks > 0) & (ranks < num_classes - 1), middle, ends)
+def _slope_of_log_sigma(
+    offset: Tensor, log_sigma: Tensor, ranks: Tensor, num_classes: int
+) -> Tensor:
+    """The derivative of log P(y = rank) in log_sigma, (...), of values minus their ranks, (...).
+
+    Of a cell from l to u, in spreads around the value, it is (l d(l) - u d(u)) / (F(u) - F(l)), d
+    being the normal density. Divided by d(u) nothing underflows: F / d is a scaled error function.
+    """
+    clamped = log_sigma.clamp(-_MAX_LOG_SIGMA, _MAX_LOG_SIGMA)
+    width = torch.exp(-wide(clamped))  # of a cell, in spreads
+    half = width / 2
+    is_low, is_top = ranks == 0, ranks == num_classes - 1
+    is_open = is_low | is_top
+    # By symmetry values are above the middle of a cell, and cells without a second end open below.
+    away = width * torch.where(is_low, offset, torch.where(is_top, -offset, offset.abs()))
+    # d(l) / d(u) is 1 - fall; an open cell has no l
+    fall = -torch.expm1(-away * width)
+    fall.masked_fill_(is_open, 1.0)
+    # u - l (1 - fall) without a difference of the ends, and the mass; an l that counts 0 times must
+    # be finite, hence the sign
+    steep = (away + half) * fall - width
+    mass = _cdf_by_density(half - away) - (1 - fall) * _cdf_by_density(-half - away.abs())
+    # Of a narrow cell little would be left of that difference: two terms of its series.
+    squared = away.square()
+    narrow = squared - 1 - width.square() * (2 * squared - 1) / 12
+    is_wide = (width * away.clamp(min=1) >= _NARROW) | is_open
+    # beyond its limits log_sigma has no say
+    slope = torch.where(is_wide, steep / mass, narrow) * (clamped == log_sigma)
+    return slope.to(offset.dtype)
+
+
+def _cdf_by_density(x: Tensor) -> Tensor:
+    """F(x) / d(x) of the normal distribution; infinite where x is far above 0."""
+    scaled: Tensor = torch.special.erfcx(x * -_SQRT_HALF)
+    return scaled * _SQRT_HALF_PI
 
 
 def regression_log_probabilities(logits: Tensor, *, num_classes: int) -> Tensor:
