@@ -143,30 +143,29 @@ def _hinge_by_threshold(
         high_weight = weight.unsqueeze(1) * (ranks.unsqueeze(1) > every)
     with torch.no_grad():
         # A row's first key is that of the lower one, which must be a margin below.
-        margins = torch.zeros_like(keys)
-        margins[:, 0] = 1
+        shifted = keys.clone()
+        shifted[:, 0] += 1
         lows = torch.zeros_like(keys)
         lows[:, 0] = low_weight
         highs = torch.zeros_like(keys)
         highs[:, 1:] = high_weight
         at = at.reshape(-1)
-        order = torch.argsort((keys + margins).reshape(-1))
+        order = torch.argsort(shifted.reshape(-1))
         order = order[torch.argsort(at[order], stable=True)]  # by threshold, then by score
         task = at[order]
-        both = torch.stack([lows.reshape(-1), highs.reshape(-1)])[:, order]  # (2, keys)
-        totals = both.new_zeros(2, num_tasks).index_add_(1, task, both)
-        lows, highs = both
+        lows, highs = lows.reshape(-1)[order], highs.reshape(-1)[order]
+        low_totals, high_totals = (
+            values.new_zeros(num_tasks).index_add_(0, task, values) for values in (lows, highs)
+        )
         # Inside are the uppers before a lower one, and the lowers after an upper one.
-        running = both.cumsum(1)
-        until = totals.cumsum(1)  # of this threshold and those below
-        highs_before = running[1] - highs - (until[1] - totals[1])[task]
-        lows_after = until[0][task] - running[0]
+        highs_before = highs.cumsum(0) - highs - (high_totals.cumsum(0) - high_totals)[task]
+        lows_after = low_totals.cumsum(0)[task] - lows.cumsum(0)
         slope = torch.empty_like(highs)
         slope[order] = lows * highs_before - highs * lows_after
         slope = slope.view_as(keys)
         middle = keys.mean() if len(keys) else keys.sum()
-        margin_total = torch.dot(slope[:, 0], margins[:, 0])
-        count = torch.dot(totals[0], totals[1])
+        of_margins = slope[:, 0].sum()
+        count = torch.dot(low_totals, high_totals)
     # Slopes add up to 0 within a threshold; keys around 0 keep the sum exact.
-    total = margin_total + ((keys - middle) * slope).sum()
+    total = of_margins + ((keys - middle) * slope).sum()
     return LossParts(total.to(logits.dtype), count.to(logits.dtype))
