@@ -1,5 +1,6 @@
 """The methods with one score, beyond what all methods have in common."""
 
+import itertools
 import math
 
 import numpy as np
@@ -14,7 +15,6 @@ from echelon.functional import (
     regression_log_probabilities,
     regression_loss,
 )
-from echelon.functional._cumulative import _log_probability_of_rank
 from echelon.methods import method
 from tests.reference import probabilities
 
@@ -120,15 +120,19 @@ def test_regression_has_the_value_of_the_squared_error() -> None:
     torch.testing.assert_close(loss, (ranks - values).square().mean())
 
 
-def test_a_rank_alone_has_the_probability_that_the_curve_gives_it() -> None:
+def test_the_spread_has_the_slope_of_the_curve() -> None:
     torch.manual_seed(0)
-    for magnitude in (1.0, 30.0, 1e4):
-        logits = torch.stack([torch.randn(200) * magnitude, torch.randn(200) * 3], 1)
+    # spreads of half a rank and of millions of ranks, and beyond the limits of log_sigma
+    for magnitude, spread in itertools.product((1.0, 30.0, 1e4), (1.0, 12.0, 40.0)):
+        logits = torch.stack([torch.randn(200) * magnitude, torch.randn(200) * spread], 1).double()
+        logits.requires_grad_()
         for num_classes in (2, 3, 9):
             ranks = torch.randint(num_classes, (200,))
-            whole = regression_log_probabilities(logits, num_classes=num_classes)
-            found = _log_probability_of_rank(logits, ranks, num_classes)
-            torch.testing.assert_close(found, whole.gather(1, ranks[:, None]).squeeze(1))
+            logs = regression_log_probabilities(logits, num_classes=num_classes)
+            expected = torch.autograd.grad(-logs.gather(1, ranks[:, None]).sum(), logits)[0]
+            loss = regression_loss(logits, ranks, num_classes=num_classes, reduction="sum")
+            found = torch.autograd.grad(loss, logits)[0]
+            torch.testing.assert_close(found[:, 1], expected[:, 1], rtol=1e-9, atol=1e-9)
 
 
 def test_the_spread_does_not_reach_the_network() -> None:

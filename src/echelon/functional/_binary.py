@@ -11,9 +11,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 from torch.nn.functional import huber_loss
-from torch.nn.functional import softplus as torch_softplus
 
-from echelon.functional._intervals import log1mexp, log_sigmoid
+from echelon.functional._intervals import log1mexp, log_sigmoid, quick_softplus, softplus
 from echelon.functional._labels import (
     Labels,
     LossParts,
@@ -450,10 +449,6 @@ def every_task(ranks: Tensor, num_tasks: int, *, mask: str = "all") -> Tensor:
     return active.unsqueeze(-1).expand(*ranks.shape, num_tasks)
 
 
-def _logistic(wrongness: Tensor) -> Tensor:
-    return torch_softplus(wrongness, 1, 40)  # past 40 the linear branch is exact in float64 too
-
-
 def _hinge(wrongness: Tensor) -> Tensor:
     return (1 + wrongness).relu()
 
@@ -472,7 +467,7 @@ _PENALTIES: dict[str, Callable[[Tensor], Tensor]] = {
     "hinge": _hinge,
     "smooth_hinge": _smooth_hinge,
     "squared_hinge": _squared_hinge,
-    "logistic": _logistic,
+    "logistic": quick_softplus,
 }
 _THRESHOLDS = {"all": "every", "immediate": "neighbouring"}
 _ACTIVE: dict[str, Callable[[Tensor, int], Tensor]] = {
@@ -487,7 +482,7 @@ def _masked_loss(
     ranks: Tensor,
     *,
     active: str,
-    penalty: Callable[[Tensor], Tensor] = _logistic,
+    penalty: Callable[[Tensor], Tensor] = quick_softplus,
     of_score: bool = False,
     task_weight: Weights | None,
     normaliser: str,
@@ -517,8 +512,10 @@ def _masked_loss(
     )
     fit = None
     if of_score:
-        distances = cutpoint_distances(logits[..., :-1])
-        fit = curve_of_margin_fit(logits, distances, labels)
+        # not by slices: each would fill a whole gradient with zeros
+        first, steps, raw_scale = torch.split_with_sizes(logits, [1, num_tasks - 1, 1], -1)
+        distances = cutpoint_distances(first, softplus(steps))
+        fit = curve_of_margin_fit(logits, raw_scale, distances, labels)
         logits = -distances
     if labels.ranks is not None:
         terms = _hard_terms(logits, labels.ranks, active, penalty)
@@ -533,7 +530,7 @@ def _masked_loss(
         per_task = as_weights(task_weight, "task_weight", (num_tasks,), logits)
         terms = terms * per_task
     if fit is not None:
-        terms = terms + fit.unsqueeze(-1) / num_tasks
+        terms = terms + fit / num_tasks
 
     if normaliser == "per_task" and reduction != "none":
         return _reduce_per_task(terms, labels, active, per_task, reduction)
@@ -560,9 +557,10 @@ def _hard_terms(
     shortfall = torch.sub(tasks, ranks.unsqueeze(-1), alpha=_HUGE)  # (..., K-1)
     wrongness = logits * shortfall.clamp(-1, 1)
     if active != "every":
-        # at most infinity where active, and at most minus infinity where not
         inside = shortfall.abs() if active == "neighbouring" else shortfall
-        wrongness = torch.minimum(wrongness, (_HUGE - inside).mul_(math.inf))
+        # At most infinity where active, and at most minus infinity where not. The bound is put on
+        # the values alone: every penalty is flat there, and the slope of a bound takes long.
+        wrongness.detach().clamp_(max=(_HUGE - inside).mul_(math.inf))
     return penalty(wrongness)
 
 

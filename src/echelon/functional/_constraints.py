@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from echelon.functional._coupled import read_coupled
+from echelon.functional._coupled import read_coupled, row_count
 from echelon.functional._labels import LossParts, Weights, finish
-from echelon.functional._pairs import hinge_of_pairs, weight_of_pairs
+from echelon.functional._pairs import hinge_of_pairs
 from echelon.functional._precision import wide
 
 PairScore = Literal["step", "upper", "lower", "expected"]
@@ -90,21 +90,18 @@ def cnnpor_loss(
         reduction=reduction,
     )
     num_classes = logits.shape[-1]
-    row_loss = cross_entropy(logits, ranks, reduction="none") * weight
+    if weight is None:
+        row_total = cross_entropy(logits, ranks, reduction="sum")
+    else:
+        row_total = (cross_entropy(logits, ranks, reduction="none") * weight).sum()
     if pairs == "all" and score == "expected":
-        expected = _expected_rank(logits)
-        pair_total = hinge_of_pairs(expected, ranks, weight, num_classes)
+        of_pairs = hinge_of_pairs(_expected_rank(logits), ranks, weight, num_classes)
     else:
-        pair_total = _hinge_by_threshold(logits, ranks, weight, score, pairs)
-    rows = weight.sum()
-    if pair_reduction == "sum":
-        pair_count = rows
-    elif pairs == "all":
-        pair_count = weight_of_pairs(ranks, weight, num_classes)
-    else:
-        per_class = weight.new_zeros(num_classes).index_add(0, ranks, weight)
-        pair_count = (per_class[:-1] * per_class[1:]).sum()
-    total = torch.stack([row_loss.sum(), pair_weight * pair_total])
+        of_row = torch.ones_like(logits[:, 0]) if weight is None else weight
+        of_pairs = _hinge_by_threshold(logits, ranks, of_row, score, pairs)
+    rows = row_count(logits, weight)
+    pair_count = rows if pair_reduction == "sum" else of_pairs.count
+    total = torch.stack([row_total, pair_weight * of_pairs.total])
     return finish(LossParts(total, torch.stack([rows, pair_count])), reduction)
 
 
@@ -127,41 +124,48 @@ def _scores(logits: Tensor, score: str) -> Tensor:
 
 def _hinge_by_threshold(
     logits: Tensor, ranks: Tensor, weight: Tensor, score: str, pairs: str
-) -> Tensor:
+) -> LossParts:
     """Weighted sum of max(0, 1 + g_k(lower) - g_k(upper)) over the pairs of every threshold k."""
     num_tasks = logits.shape[-1] - 1
     scores = _scores(logits, score)
     # A row of rank k is the lower of a pair by its g_k; the clamp serves the top rank, which is no
     # lower one. It is the upper of one by its g_(k-1) or, of all pairs, by every g below its rank.
     low_at = ranks.clamp(max=num_tasks - 1)
-    low = scores.gather(1, low_at.unsqueeze(1)).squeeze(1) + 1
-    low_weight = wide(weight * (ranks < num_tasks))
+    low_weight = weight * (ranks < num_tasks)
     if pairs == "neighbours":
-        high_at = (ranks - 1).clamp(min=0)
-        high = scores.gather(1, high_at.unsqueeze(1)).squeeze(1)
-        high_weight = wide(weight * (ranks > 0))
+        at = torch.stack([low_at, (ranks - 1).clamp_(min=0)], 1)  # (N, 2)
+        keys = wide(scores.gather(1, at))
+        high_weight = (weight * (ranks > 0)).unsqueeze(1)
     else:
         every = torch.arange(num_tasks, device=logits.device)
-        high_at = every.expand_as(scores).reshape(-1)
-        high = scores.reshape(-1)
-        high_weight = (wide(weight).unsqueeze(1) * (ranks.unsqueeze(1) > every)).reshape(-1)
-    keys, at = wide(torch.cat([low, high])), torch.cat([low_at, high_at])
+        at = torch.cat([low_at.unsqueeze(1), every.expand_as(scores)], 1)  # (N, K)
+        keys = wide(torch.cat([scores.gather(1, low_at.unsqueeze(1)), scores], 1))
+        high_weight = weight.unsqueeze(1) * (ranks.unsqueeze(1) > every)
     with torch.no_grad():
-        is_low = torch.arange(len(keys), device=keys.device) < len(low)
-        lows = torch.cat([low_weight, torch.zeros_like(high_weight)]).detach()
-        highs = torch.cat([torch.zeros_like(low_weight), high_weight]).detach()
-        order = torch.argsort(keys.detach())
+        # A row's first key is that of the lower one, which must be a margin below.
+        shifted = keys.clone()
+        shifted[:, 0] += 1
+        lows = torch.zeros_like(keys)
+        lows[:, 0] = low_weight
+        highs = torch.zeros_like(keys)
+        highs[:, 1:] = high_weight
+        at = at.reshape(-1)
+        order = torch.argsort(shifted.reshape(-1))
         order = order[torch.argsort(at[order], stable=True)]  # by threshold, then by score
         task = at[order]
-        lows, highs = lows[order], highs[order]
+        lows, highs = lows.reshape(-1)[order], highs.reshape(-1)[order]
         low_totals, high_totals = (
-            values.new_zeros(num_tasks).index_add(0, task, values) for values in (lows, highs)
+            values.new_zeros(num_tasks).index_add_(0, task, values) for values in (lows, highs)
         )
         # Inside are the uppers before a lower one, and the lowers after an upper one.
         highs_before = highs.cumsum(0) - highs - (high_totals.cumsum(0) - high_totals)[task]
         lows_after = low_totals.cumsum(0)[task] - lows.cumsum(0)
-        slope = torch.empty_like(keys)
+        slope = torch.empty_like(highs)
         slope[order] = lows * highs_before - highs * lows_after
-        middle = torch.where(is_low, keys - 1, keys).mean() if len(keys) else keys.sum()
+        slope = slope.view_as(keys)
+        middle = keys.mean() if len(keys) else keys.sum()
+        of_margins = slope[:, 0].sum()
+        count = torch.dot(low_totals, high_totals)
     # Slopes add up to 0 within a threshold; keys around 0 keep the sum exact.
-    return ((keys - middle) * slope).sum().to(logits.dtype)
+    total = of_margins + ((keys - middle) * slope).sum()
+    return LossParts(total.to(logits.dtype), count.to(logits.dtype))

@@ -21,8 +21,8 @@ def read_coupled(
     class_weight: Weights | None,
     ignore_index: int | None,
     reduction: str,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Logits (N, K), ranks (N,) and weights (N,) of one batch on one device."""
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Logits (N, K), ranks (N,) and weights (N,), if any, of one batch on one device."""
     _require_one_flat_batch(method, as_float(logits), reduction)
     logits, labels = read(
         logits,
@@ -38,17 +38,31 @@ def read_coupled(
             f"{method} couples rows by their ranks, so soft labels have no meaning; pass integer "
             f"ranks"
         )
-    weight = torch.ones_like(logits[:, 0]) if labels.weight is None else labels.weight
-    return logits, labels.ranks, weight
+    return logits, labels.ranks, labels.weight
+
+
+def split_score(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """The score (N,) and the logits of its curve (N, K-1), of logits (N, K)."""
+    # not by slices: each would fill a whole gradient with zeros
+    score, curve = torch.split_with_sizes(logits, [1, logits.shape[-1] - 1], -1)
+    return score.squeeze(-1), curve
 
 
 def finish_score(
-    logits: Tensor, ranks: Tensor, weight: Tensor, parts: LossParts, reduction: str
+    curve: Tensor, ranks: Tensor, weight: Tensor | None, parts: LossParts, reduction: str
 ) -> Tensor:
-    """A loss of scores, with what fits their curve beside it: a ratio of its own, of value 0."""
-    fit = curve_of_score_fit(logits, ranks) * weight
-    total = torch.stack([parts.total, fit.sum()])
-    return finish(LossParts(total, torch.stack([parts.count, weight.sum()])), reduction)
+    """A loss of scores, with what fits their curve beside it: a ratio of its own, of value 0.
+
+    `curve` (N, K-1) are the logits beside the score.
+    """
+    total = torch.stack([parts.total, curve_of_score_fit(curve, ranks, weight)])
+    count = torch.stack([parts.count, row_count(curve, weight)])
+    return finish(LossParts(total, count), reduction)
+
+
+def row_count(logits: Tensor, weight: Tensor | None) -> Tensor:
+    """What the rows of logits (N, J) count together."""
+    return logits.new_full((), len(logits)) if weight is None else weight.sum()
 
 
 def _require_one_flat_batch(method: str, logits: Tensor, reduction: str) -> None:

@@ -1,10 +1,10 @@
 """Methods with one score per row: the cumulative link model and regression on the rank."""
 
+import math
 from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus as torch_softplus
 
 from echelon.functional._intervals import (
     log_cloglog,
@@ -13,6 +13,7 @@ from echelon.functional._intervals import (
     log_normal_interval,
     log_sigmoid,
     log_softplus,
+    quick_softplus,
     softplus,
 )
 from echelon.functional._labels import Weights, read, reduce_terms, with_ranks_last
@@ -24,6 +25,11 @@ Link = Literal["logit", "probit", "cloglog"]
 _LINKS = ("logit", "probit", "cloglog")
 _FAR = 1e30  # a distance at which a probability is 1, its logarithm and its slope 0
 _MAX_LOG_SIGMA = 30.0  # keeps squared residuals of 1e4 spreads finite in float32
+_NARROW = (
+    2e-3  # below this two terms of a series and a difference of float64 are both exact to 1e-12
+)
+_SQRT_HALF = math.sqrt(0.5)
+_SCALE_OF_MASS = 2 / math.sqrt(math.pi)
 
 
 def clm_loss(
@@ -130,25 +136,26 @@ def clm_costs_of_rank(logits: Tensor, ranks: Tensor, link: Link = "logit") -> Te
     num_classes = logits.shape[-1] + 1
     # not by slices: each would fill a whole gradient with zeros
     first, steps = torch.split_with_sizes(logits, [1, num_classes - 2], -1)
-    place, minus_steps = ranks.unsqueeze(-1), -steps
+    place = ranks.unsqueeze(-1)
     # The lowest and the top rank have no step: one that is far away has no cost and no slope.
-    far = torch.full_like(first, -_FAR)
-    minus_step = torch.cat([far, minus_steps, far], -1).gather(-1, place)
-    # The lower cutpoint minus the score, from the widths of the ranks between, which are minus the
-    # log_sigmoid of minus their steps; of the lowest rank, which has none, the upper one.
+    far = torch.full_like(first, _FAR)
+    step = torch.cat([far, steps, far], -1).gather(-1, place)
+    # The lower cutpoint minus the score, from the widths of the ranks between; of the lowest rank,
+    # which has none, the upper one.
     number = torch.arange(1, num_classes - 1, dtype=logits.dtype, device=logits.device)
-    minus_below = (number - place).clamp_(-1, 0)  # (..., K-2): -1 for those ranks
-    between = (log_sigmoid(minus_steps) * minus_below).sum(-1, True, dtype=_sum_dtype(logits))
+    is_below = (place - number).clamp_(0, 1)  # (..., K-2): 1 for those ranks
+    widths = quick_softplus(steps) if link == "logit" else softplus(steps)
+    between = (widths * is_below).sum(-1, True, dtype=_sum_dtype(logits))
     distance = first + between
     if link == "logit":
         # P(y > rank - 1) P(y <= rank) sigmoid(step), see clm_log_probabilities. At the lowest rank,
         # P(y <= rank) stands in the first place, and the others are 1.
         lower = (distance * (place - 0.5).sign()).to(logits.dtype)
-        minus_upper = log_sigmoid(minus_step) - lower
-        return torch_softplus(torch.cat([lower, minus_upper, minus_step], -1), 1, 40)
+        minus_upper = -lower - quick_softplus(step)
+        return quick_softplus(torch.cat([lower, minus_upper, -step], -1))
     is_lowest, is_top = ranks == 0, ranks == num_classes - 1
     # Where it is thrown away, a step that is far away would become a NaN in the gradient.
-    step = -torch.where(is_lowest | is_top, 0.0, minus_step.squeeze(-1))
+    step = torch.where(is_lowest | is_top, 0.0, step.squeeze(-1))
     width, distance = softplus(step), distance.squeeze(-1)
     lower, upper = distance.to(logits.dtype), (distance + width).to(logits.dtype)
     if link == "probit":
@@ -209,33 +216,57 @@ def regression_loss(
         ignore_index=ignore_index,
         reduction=reduction,
     )
-    value = logits[..., 0]
+    value, log_sigma = logits.unbind(-1)
     # The likelihood is that of the rank's cell, as in the curve. That of the rank as a number would
-    # count the rounding to whole ranks as spread, which the cells then add once more.
-    spread = torch.stack([value.detach(), logits[..., 1]], -1)
+    # count the rounding to whole ranks as spread, which the cells then add once more. What fits the
+    # spread has the value 0, and a gradient only to log_sigma.
     if labels.mass is None:
         assert labels.ranks is not None
-        squared = (value - labels.ranks).square()
-        fit_of_sigma = -_log_probability_of_rank(spread, labels.ranks, num_classes)
+        offset = value - labels.ranks
+        squared = offset.square()
+        with torch.no_grad():
+            slope = _slope_of_log_sigma(offset, log_sigma, labels.ranks, num_classes)
     else:
         every_rank = torch.arange(num_classes, device=logits.device)
-        squared = (labels.mass * (value.unsqueeze(-1) - every_rank).square()).sum(-1)
-        fit_of_sigma = -labels.expectation(
-            regression_log_probabilities(spread, num_classes=num_classes)
-        )
-    # value 0, gradient only to log_sigma
-    row_loss = squared + (fit_of_sigma - fit_of_sigma.detach())
-    return reduce_terms(row_loss, labels, reduction)
+        offset = value.unsqueeze(-1) - every_rank
+        squared = (labels.mass * offset.square()).sum(-1)
+        with torch.no_grad():
+            per_rank = _slope_of_log_sigma(offset, log_sigma.unsqueeze(-1), every_rank, num_classes)
+            slope = labels.expectation(per_rank)
+    fit_of_sigma = (log_sigma.detach() - log_sigma) * slope
+    return reduce_terms(squared + fit_of_sigma, labels, reduction)
 
 
-def _log_probability_of_rank(logits: Tensor, ranks: Tensor, num_classes: int) -> Tensor:
-    """log P(y = rank), (...), of logits (..., 2), without looking at the other ranks."""
-    log_sigma = logits[..., 1].clamp(-_MAX_LOG_SIGMA, _MAX_LOG_SIGMA)
-    inverse = torch.exp(-log_sigma)
-    lower, upper = ((ranks + edge - logits[..., 0]) * inverse for edge in (-0.5, 0.5))
-    middle = log_normal_interval(lower, upper, inverse, -log_sigma)
-    ends = torch.where(ranks == 0, log_normal_cdf(upper), log_normal_cdf(-lower))
-    return torch.where((ranks > 0) & (ranks < num_classes - 1), middle, ends)
+def _slope_of_log_sigma(
+    offset: Tensor, log_sigma: Tensor, ranks: Tensor, num_classes: int
+) -> Tensor:
+    """The derivative of log P(y = rank) in log_sigma, (...), of values minus their ranks, (...).
+
+    Of a cell from l to u, in spreads around the value, it is (l d(l) - u d(u)) / (F(u) - F(l)), d
+    being the normal density. Divided by d(u) nothing underflows: F / d is a scaled error function.
+    """
+    clamped = log_sigma.clamp(-_MAX_LOG_SIGMA, _MAX_LOG_SIGMA)
+    # Lengths are in spreads times the root of 2, as the error function has them.
+    width = torch.exp(-wide(clamped)) * _SQRT_HALF
+    half = width / 2
+    is_low, is_top = ranks == 0, ranks == num_classes - 1
+    is_open = is_low | is_top
+    # By symmetry values are above the middle of a cell, and cells without a second end open below.
+    away = width * torch.where(is_low, offset, torch.where(is_top, -offset, offset.abs()))
+    # d(l) / d(u) is 1 + fall; an open cell has no l
+    fall = torch.expm1(away * width * -2).masked_fill_(is_open, -1.0)
+    # u - l (1 + fall) without a difference of the ends, and the mass; an l that counts 0 times must
+    # be finite, hence its sign
+    steep = (away + half) * fall + width
+    scaled_mass: Tensor = torch.special.erfcx(away - half)
+    scaled_mass = scaled_mass - (1 + fall) * torch.special.erfcx(away.abs() + half)
+    # Of a narrow cell little would be left of that difference: two terms of its series.
+    squared = away.square() * 2
+    narrow = torch.addcmul(squared, width.square(), 1 - 2 * squared, value=1 / 6) - 1
+    is_wide = (width * away.clamp(min=1) >= _NARROW) | is_open
+    slope = torch.where(is_wide, steep / scaled_mass * -_SCALE_OF_MASS, narrow)
+    # beyond its limits log_sigma has no say
+    return (slope * (clamped == log_sigma)).to(offset.dtype)
 
 
 def regression_log_probabilities(logits: Tensor, *, num_classes: int) -> Tensor:

@@ -33,6 +33,17 @@ def softplus(x: Tensor) -> Tensor:
     return -log_sigmoid(-x)
 
 
+def quick_softplus(x: Tensor) -> Tensor:
+    """log(1 + exp(x)), exact in float64 too, for losses.
+
+    One operator that runs in the calling thread on small batches, where torch's logsigmoid wakes
+    others. It may round a row by its place in the batch, which a curve must not, and its gradient
+    overflows where that of the loss exceeds 1e20.
+    """
+    # past 40 the linear branch is exact; rows that do not lie side by side would go one by one
+    return torch_softplus(x.contiguous(), 1, 40)
+
+
 def log_sigmoid(x: Tensor) -> Tensor:
     """log(1 / (1 + exp(-x))), exact in float64 too.
 

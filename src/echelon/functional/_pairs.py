@@ -5,9 +5,10 @@ from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 from torch.nn.functional import softplus as torch_softplus
 
-from echelon.functional._coupled import finish_score, read_coupled
+from echelon.functional._coupled import finish_score, read_coupled, split_score
 from echelon.functional._labels import LossParts, Weights
 from echelon.functional._precision import wide
 
@@ -81,20 +82,20 @@ def ranking_loss(
         ignore_index=ignore_index,
         reduction=reduction,
     )
-    score = logits[:, 0]
-    if penalty == "listnet":
-        parts = _listnet(score, ranks, weight, temperature)
+    score, curve = split_score(logits)
+    if penalty == "hinge":
+        parts = hinge_of_pairs(score, ranks, weight, logits.shape[-1], gap_weight)
     else:
-        count = weight_of_pairs(ranks, weight, logits.shape[-1], gap_weight)
-        if penalty == "hinge":
-            total = hinge_of_pairs(score, ranks, weight, logits.shape[-1], gap_weight)
+        of_row = torch.ones_like(score) if weight is None else weight
+        if penalty == "listnet":
+            parts = _listnet(score, ranks, of_row, temperature)
         else:
-            total = _logistic_of_pairs(score, ranks, weight, gap_weight, count)
-        parts = LossParts(total, count)
-    return finish_score(logits, ranks, weight, parts, reduction)
+            count = _weight_of_pairs(ranks, of_row, logits.shape[-1], gap_weight)
+            parts = LossParts(_logistic_of_pairs(score, ranks, of_row, gap_weight, count), count)
+    return finish_score(curve, ranks, weight, parts, reduction)
 
 
-def weight_of_pairs(
+def _weight_of_pairs(
     ranks: Tensor, weight: Tensor, num_classes: int, by_gap: bool = False
 ) -> Tensor:
     """The weight of all pairs of different ranks."""
@@ -105,38 +106,43 @@ def weight_of_pairs(
 
 
 def hinge_of_pairs(
-    score: Tensor, ranks: Tensor, weight: Tensor, num_classes: int, by_gap: bool = False
-) -> Tensor:
-    """Weighted sum of max(0, 1 - (f_i - f_j)) over the pairs with y_i > y_j, from N-vectors.
+    score: Tensor, ranks: Tensor, weight: Tensor | None, num_classes: int, by_gap: bool = False
+) -> LossParts:
+    """Weighted sum of max(0, 1 - (f_i - f_j)) over the pairs with y_i > y_j, and their weight.
 
     The sum is linear in the scores as long as no pair enters or leaves it. So all that is needed is
     the weight of the pairs inside, for each row: with the rows in the order of their scores, a
-    difference of two running sums by rank.
+    difference of two running sums by rank. No array is larger than rows by ranks.
     """
+    scores = wide(score)
     with torch.no_grad():
         # Whole numbers tell who is inside, so that both rows of a pair are told the same.
-        values, order = torch.sort(wide(score.detach()))
-        of_row, ranks = wide(weight.detach())[order], ranks[order]
+        values, order = torch.sort(scores)
+        of_row = torch.ones_like(values) if weight is None else wide(weight)[order]
+        ranks = ranks[order]
         start = torch.searchsorted(values, values - 1, right=True)  # the first above f_i - 1
         places = torch.arange(len(values), device=score.device)
         stop = torch.searchsorted(start, places, right=True)  # the first i with f_i >= f_j + 1
-        classes = torch.arange(num_classes, device=score.device)
-        up_to = of_row.unsqueeze(1) * (ranks.unsqueeze(1) <= classes)  # (N, K)
-        nothing = up_to.new_zeros(1, num_classes)
-        running = torch.cat([nothing, up_to.cumsum(0)])  # [n, k]: rank <= k among the first n
-        beyond = running[:, -1:] - running  # rank > k
+        # [n, k]: the weight of ranks below k among the first n, (N+1, K+1)
+        thresholds = torch.arange(num_classes + 1, device=score.device)
+        is_below = ranks.unsqueeze(1) < thresholds
+        running = pad(of_row.unsqueeze(1) * is_below, (0, 0, 1, 0)).cumsum_(0)
         if by_gap:  # the number of thresholds between the two ranks is their difference
-            running, beyond = running.cumsum(1), beyond.flip(1).cumsum(1).flip(1)
-        lower = (ranks - 1).clamp(min=0)
-        from_start = running[-1, lower] - running[start, lower]
-        as_upper = torch.where(ranks > 0, from_start, 0.0)  # weight of the rows that i should beat
-        as_lower = beyond[stop, ranks]  # weight of the rows that should beat j
-        inside = (of_row * as_upper).sum()
+            beyond = (running[:, -1:] - running).flip(1).cumsum(1).flip(1)
+            running = running.cumsum(1)
+            as_lower = beyond[stop, ranks + 1]
+        else:
+            as_lower = running[stop, -1] - running[stop, ranks + 1]  # of rows that should beat j
+        below = running[-1, ranks]
+        as_upper = below - running[start, ranks]  # weight of the rows that i should beat
+        count = torch.dot(of_row, below)
+        inside = torch.dot(of_row, as_upper)
         slope = torch.empty_like(of_row)
         slope[order] = of_row * (as_lower - as_upper)
-        middle = values.mean() if len(values) else values.sum()
+        middle = values[len(values) // 2] if len(values) else values.sum()
     # Slopes add up to 0; scores around 0 keep the sum exact.
-    return (inside + ((wide(score) - middle) * slope).sum()).to(score.dtype)
+    total = inside + torch.dot(scores - middle, slope)
+    return LossParts(total.to(score.dtype), count.to(score.dtype))
 
 
 def _logistic_of_pairs(
@@ -148,7 +154,7 @@ def _logistic_of_pairs(
     missing = -rows % groups
     # Every so manieth row, so that groups of a sorted batch are alike; what is missing weighs 0.
     score, numbers, weight = (
-        torch.nn.functional.pad(values, (0, missing)).reshape(-1, groups).T
+        pad(values, (0, missing)).reshape(-1, groups).T
         for values in (score, ranks.to(score.dtype), weight)
     )  # (groups, rows of each)
     gap = (numbers.unsqueeze(2) - numbers.unsqueeze(1)).clamp_(min=0)

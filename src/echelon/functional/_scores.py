@@ -10,7 +10,13 @@ import torch
 from torch import Tensor
 
 from echelon.functional._cumulative import clm_costs_of_rank, clm_log_probabilities
-from echelon.functional._intervals import log1mexp, log_sigmoid, log_softplus, softplus
+from echelon.functional._intervals import (
+    log1mexp,
+    log_sigmoid,
+    log_softplus,
+    quick_softplus,
+    softplus,
+)
 from echelon.functional._labels import Labels
 from echelon.functional._precision import as_float, wide
 
@@ -60,8 +66,8 @@ def margin_log_probabilities(logits: Tensor) -> Tensor:
     tensor([[0.5000, 0.2881, 0.2119]])
     """
     logits = as_float(logits)
-    scale = softplus(logits[..., -1:])
-    distances, steps = cutpoint_distances(logits[..., :-1]), logits[..., 1:-1]
+    steps, scale = logits[..., 1:-1], softplus(logits[..., -1:])
+    distances = cutpoint_distances(logits[..., :1], softplus(steps))
     lower, upper = distances[..., :-1] * scale, distances[..., 1:] * scale
     log_width = log_softplus(logits[..., -1:]) + log_softplus(steps)
     middle = (
@@ -71,42 +77,43 @@ def margin_log_probabilities(logits: Tensor) -> Tensor:
     return torch.cat([first, middle, last], -1)
 
 
-def cutpoint_distances(logits: Tensor) -> Tensor:
-    """b_k - f, (..., K-1), of a first distance and K-2 steps, (..., K-1)."""
-    first, steps = logits[..., :1], logits[..., 1:]
-    sums = (wide(first) + wide(softplus(steps)).cumsum(-1)).to(logits.dtype)
+def cutpoint_distances(first: Tensor, widths: Tensor) -> Tensor:
+    """b_k - f, (..., K-1), of a first distance (..., 1) and the widths to the next, (..., K-2)."""
+    sums = (wide(first) + wide(widths).cumsum(-1)).to(first.dtype)
     return torch.cat([first, sums], -1)
 
 
-def curve_of_score_fit(logits: Tensor, ranks: Tensor) -> Tensor:
-    """What fits the curve of :func:`score_log_probabilities`, (...): of value 0.
+def curve_of_score_fit(curve: Tensor, ranks: Tensor, weight: Tensor | None) -> Tensor:
+    """What fits the curve of :func:`score_log_probabilities`, summed over the rows: of value 0.
 
-    The gradient is that of -log P(y), and reaches all logits but the score.
+    `curve` (N, K-1) are all logits but the score. The gradient is that of the weighted -log P(y).
     """
-    fit = clm_costs_of_rank(logits[..., 1:], ranks).sum(-1)
+    costs = clm_costs_of_rank(curve, ranks)
+    fit = costs.sum() if weight is None else (costs * weight.unsqueeze(-1)).sum()
     return fit - fit.detach()
 
 
-def curve_of_margin_fit(logits: Tensor, distances: Tensor, labels: Labels) -> Tensor:
-    """What fits the curve of :func:`margin_log_probabilities`, (...): of value 0.
+def curve_of_margin_fit(
+    logits: Tensor, raw_scale: Tensor, distances: Tensor, labels: Labels
+) -> Tensor:
+    """What fits the curve of :func:`margin_log_probabilities`, (..., 1): of value 0.
 
-    `distances` (..., K-1) are those of the logits. The gradient is that of -log P(y), and reaches a
-    alone.
+    `raw_scale` (..., 1) is the last of the logits and `distances` (..., K-1) are theirs. The
+    gradient is that of -log P(y), and reaches a alone.
     """
-    raw_scale = logits[..., -1]
     if labels.ranks is None:
-        given = torch.cat([logits.detach()[..., :-1], raw_scale.unsqueeze(-1)], -1)
-        fit = -labels.expectation(margin_log_probabilities(given))
+        given = torch.cat([logits.detach()[..., :-1], raw_scale], -1)
+        fit = -labels.expectation(margin_log_probabilities(given)).unsqueeze(-1)
         return fit - fit.detach()
     with torch.no_grad():
-        slope = _slope_of_scale(logits, distances, labels.ranks.unsqueeze(-1))
+        slope = _slope_of_scale(logits, raw_scale, distances, labels.ranks.unsqueeze(-1))
     return (raw_scale.detach() - raw_scale) * slope
 
 
-def _slope_of_scale(logits: Tensor, distances: Tensor, place: Tensor) -> Tensor:
-    """The derivative of log P(y = place) in the raw scale, (...), of places (..., 1)."""
-    num_steps, raw_scale = logits.shape[-1] - 2, logits[..., -1:]
-    scale = softplus(raw_scale)
+def _slope_of_scale(logits: Tensor, raw_scale: Tensor, distances: Tensor, place: Tensor) -> Tensor:
+    """The derivative of log P(y = place) in the raw scale, (..., 1), of places (..., 1)."""
+    num_steps = logits.shape[-1] - 2
+    scale = quick_softplus(raw_scale)
     has_lower, has_upper = place > 0, place <= num_steps
     lower = distances.gather(-1, (place - 1).clamp_(min=0))
     upper = distances.gather(-1, place.clamp(max=num_steps))
@@ -115,11 +122,11 @@ def _slope_of_scale(logits: Tensor, distances: Tensor, place: Tensor) -> Tensor:
     slope = slope - lower * torch.sigmoid(scale * lower) * has_lower
     if num_steps:
         # of log(1 - exp(-a width)): width / (exp(a width) - 1), which tends to 1 / a
-        scaled = softplus(logits.gather(-1, place.clamp(1, num_steps))) * scale
+        scaled = quick_softplus(logits.gather(-1, place.clamp(1, num_steps))) * scale
         grown = torch.expm1(scaled.clamp(max=80))
         between = torch.where(grown > 0, scaled / grown.clamp(min=_TINY), 1.0) / scale
         slope = slope + between * (has_lower & has_upper)
-    return (slope * torch.sigmoid(raw_scale)).squeeze(-1)
+    return slope * torch.sigmoid(raw_scale)
 
 
 def _log1mexp(x: Tensor, log_x: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, log_softmax
 
-from echelon.functional._intervals import log_sigmoid
+from echelon.functional._intervals import quick_softplus
 from echelon.functional._labels import (
     Labels,
     Weights,
@@ -228,7 +228,7 @@ def _log_absence(logits: Tensor, margin: float) -> Tensor:
     # Around the highest of the others, so that close numbers lose nothing to a large sum.
     centre = others.detach().amax(-1, keepdim=True)
     together = (others - centre).exp().sum(-1, keepdim=True).log()
-    log_absence = log_sigmoid(together - (logits.gather(-1, highest) - centre))
+    log_absence = -quick_softplus(logits.gather(-1, highest) - centre - together)
     is_highest = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, highest, True)
     # where it is thrown away, a 1 would give an endless slope
     near = torch.log1p(-probabilities.masked_fill(is_highest, 0.0))

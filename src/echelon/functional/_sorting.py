@@ -13,7 +13,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from echelon.functional._coupled import finish_score, read_coupled
+from echelon.functional._coupled import finish_score, read_coupled, split_score
 from echelon.functional._labels import LossParts, Weights
 from echelon.functional._precision import wide
 
@@ -73,7 +73,7 @@ def diffsort_loss(
     tensor(0.6931)
     """
     _require_options(network, distribution, steepness, list_size)
-    logits, ranks, weight = read_coupled(
+    logits, ranks, given = read_coupled(
         "diffsort",
         logits,
         ranks,
@@ -82,19 +82,21 @@ def diffsort_loss(
         ignore_index=ignore_index,
         reduction=reduction,
     )
+    score, curve = split_score(logits)
     if len(ranks) == 0:
-        parts = LossParts(logits.sum(), logits.new_zeros(()))
-        return finish_score(logits, ranks, weight, parts, reduction)
+        parts = LossParts(score.sum(), score.new_zeros(()))
+        return finish_score(curve, ranks, given, parts, reduction)
+    weight = torch.ones_like(score) if given is None else given
     rows, is_list = _lists(weight, list_size)  # (lists, n), (lists, 1)
     of_row = weight[rows] * is_list
-    shares = relaxed_sort(wide(logits[:, 0])[rows], network, distribution, steepness)
+    shares = relaxed_sort(wide(score)[rows], network, distribution, steepness)
     shares = shares.clamp(_SMALLEST_SHARE, 1 - _SMALLEST_SHARE)
     target = _right_places(ranks[rows], shares.dtype)
     costs = torch.where(target > 0, target * shares.log(), 0.0)
     costs = costs + (1 - target) * torch.log1p(-shares)
     # the mean over the places of a row, summed over the rows
     total = -(costs.mean(-1) * of_row).sum().to(logits.dtype)
-    return finish_score(logits, ranks, weight, LossParts(total, of_row.sum()), reduction)
+    return finish_score(curve, ranks, given, LossParts(total, of_row.sum()), reduction)
 
 
 def relaxed_sort(
@@ -114,20 +116,21 @@ def relaxed_sort(
     size = scores.shape[-1]
     share = _RELAXATIONS[distribution]
     identity = torch.eye(size, dtype=scores.dtype, device=scores.device)
-    # The scores themselves are sorted with their matrix, as one row more.
-    mixed = torch.cat([identity.expand(len(scores), -1, -1), scores.unsqueeze(1)], 1)
+    # A row a place: what it holds of each score; the scores are sorted along with it.
+    held = identity.expand(len(scores), -1, -1)
     # What is compiled keeps its own constants, and cannot look into a cache.
     layers = _layers if torch.compiler.is_compiling() else _remembered_layers
     partners, signs = zip(*layers(network, size), strict=True)
     rising = torch.tensor(signs, dtype=scores.dtype, device=scores.device) * steepness
     for places, slope in zip(torch.tensor(partners, device=scores.device), rising, strict=True):
-        other = mixed.index_select(-1, places)
-        difference = other[:, -1] - mixed[:, -1]
+        other = scores.index_select(1, places)
+        difference = other - scores
         if distribution == "logistic_phi":  # the difference is shrunk before it is made steep
             difference = difference / (difference.abs() + 1e-10).pow(_PHI)
         keeps = share(difference * slope)
-        mixed = torch.lerp(other, mixed, keeps.unsqueeze(1))
-    return mixed[:, :-1]
+        scores = torch.lerp(other, scores, keeps)
+        held = torch.lerp(held.index_select(1, places), held, keeps.unsqueeze(2))
+    return held.transpose(1, 2)
 
 
 def _lists(weight: Tensor, size: int) -> tuple[Tensor, Tensor]:
