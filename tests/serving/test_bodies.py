@@ -1,6 +1,7 @@
 """Bodies of JSON and CSV: cells arrive as they were written, and joining changes none."""
 
 import base64
+import csv
 import json
 
 import numpy as np
@@ -111,8 +112,12 @@ def test_plain_lines_and_quoted_ones_are_read_alike(body: bytes) -> None:
     ],
 )  # fmt: skip
 def test_lines_without_quotes_are_refused_as_all_others(body: bytes, said: str) -> None:
-    with pytest.raises(Refusal, match=said):
-        rows_of_csv(body, SCHEMA, LIMITS)
+    before = csv.field_size_limit(131_072)  # whoever has read a file before allows longer cells
+    try:
+        with pytest.raises(Refusal, match=said):
+            rows_of_csv(body, SCHEMA, LIMITS)
+    finally:
+        csv.field_size_limit(before)
 
 
 def test_lines_of_one_column_may_have_blank_ones_between_them() -> None:

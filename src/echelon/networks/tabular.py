@@ -119,31 +119,14 @@ class PiecewiseLinear(nn.Module):
         )
         self.bias = nn.Parameter(torch.zeros(num_scaled, self.WIDTH))
         self.out_features = num_features + num_scaled * self.WIDTH
-        self._kept: tuple[Tensor, Any, Tensor] | None = None
 
     def forward(self, features: Tensor) -> Tensor:
         """(n, d + 8 * scaled) of features (n, d)."""
         # Matrices only: an exporter takes the number of rows in a reshaping for a constant.
         filled = ((features[:, self.column] - self.left) / self.step).clamp(0, 1)
-        embedded = filled @ self._blocks() + self.bias.reshape(-1)
+        blocks: Tensor = torch.block_diag(*self.weight)  # type: ignore[no-untyped-call]
+        embedded = filled @ blocks + self.bias.reshape(-1)
         return torch.cat([features, embedded], -1)
-
-    def _blocks(self) -> Tensor:
-        """The weights of all columns on the diagonal of one matrix, (scaled * 16, scaled * 8).
-
-        Where nothing is trained it is kept until the weights change: putting it together takes
-        longer than a row takes to pass.
-        """
-        weight = self.weight
-        if not _is_plain_inference(self) or weight.is_inference():
-            blocks: Tensor = torch.block_diag(*weight)  # type: ignore[no-untyped-call]
-            return blocks
-        # a weight may be moved, or be made float64, without a new version
-        state = weight._version, weight.dtype, weight.device
-        if self._kept is None or self._kept[0] is not weight or self._kept[1] != state:
-            made: Tensor = torch.block_diag(*weight)  # type: ignore[no-untyped-call]
-            self._kept = weight, state, made
-        return self._kept[2]
 
 
 class TabM(nn.Module):
