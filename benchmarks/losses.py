@@ -21,7 +21,7 @@ from page import environment_line, write_results, write_section
 SIZES = [(128, 16), (256, 33), (1024, 33), (128, 101), (4096, 101), (1024, 1000)]
 BASELINE = "plain BCE"  # with the building of its levels
 SECONDS_PER_TURN = 0.01  # short turns and many rounds: some of them meet a quiet machine
-SLOW_ROUNDS = 5  # enough for a step that takes longer than a turn
+SLOW_ROUNDS = 25  # of a step that takes longer than a turn: fewer may all meet a busy machine
 
 PREAMBLE = """\
 Written by `python benchmarks/losses.py --markdown docs/benchmarks.md`; `make bench` prints it too.
