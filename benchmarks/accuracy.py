@@ -2,7 +2,8 @@
 
 Every contestant sees the same training, validation and test rows of five divisions of each set.
 What has settings chooses them on the validation rows (see tuning.py). The result of each fit
-is a small file in the folder --out, so a run that was stopped goes on where it was.
+is a line in the folder --out, so a run that was stopped goes on where it was, and several may run
+at once. The results behind the page stand in `experiments/results/accuracy`.
 
     pip install 'echelon[bench]' catboost ogboost
     export ECHELON_DATA=...              # the folder with the real tables
@@ -14,7 +15,6 @@ is a small file in the folder --out, so a run that was stopped goes on where it 
 import argparse
 import json
 import os
-import re
 import signal
 import time
 import warnings
@@ -31,12 +31,12 @@ from threadpoolctl import threadpool_limits
 
 from contestants import Contestant, contestants
 from echelon.evaluation import metrics
-from echelon.storage.atomic import write_text
 from page import environment, write_section
 from sets import GROUPS, REPORTED, SETS, TUNING, Division, divide
 from standings import METRICS, REFERENCE, Results, Scores, beside, set_table, summary
 from tuning import Outcome
 
+RESULTS = Path(__file__).parent.parent / "experiments" / "results" / "accuracy"
 # What comes by itself against a plain network, and against the best of its members.
 PAIRS = (("echelon network", "echelon mlp"), ("echelon auto", "echelon boosting"))
 
@@ -67,34 +67,44 @@ row as a home game.
 
 @dataclass(frozen=True)
 class Store:
-    """The folder of results: a file for each set, division and contestant, whole or not there."""
+    """The folder of results: a file for each set with a line for each fit; the last counts.
+
+    Lines are only ever appended, so several processes may run at once, on one set, too.
+    """
 
     folder: Path
     prints: dict[tuple[str, int], str] = field(default_factory=dict)
 
-    def place(self, name: str, number: int, who: str) -> Path:
-        """Where the result of a fit is."""
-        plain = re.sub(r"[^a-z0-9]+", "-", who.lower()).strip("-")
-        return self.folder / name / f"{number}-{plain}.json"
+    def place(self, name: str) -> Path:
+        """Where the results of a set are."""
+        return self.folder / f"{name}.jsonl"
 
     def read(self, division: Division, who: str) -> dict[str, Any] | None:
         """The result of a fit to these very rows; None where there is none."""
-        place = self.place(division.set_name, division.number, who)
         try:
-            record: dict[str, Any] = json.loads(place.read_text())
-        except (FileNotFoundError, json.JSONDecodeError):
+            lines = self.place(division.set_name).read_text().splitlines()
+        except FileNotFoundError:
             return None
-        return record if record.get("rows") == self.fingerprint(division) else None
+        for line in reversed(lines):
+            try:
+                record: dict[str, Any] = json.loads(line)
+            except json.JSONDecodeError:  # killed while it was written
+                continue
+            if (record["division"], record["contestant"]) == (division.number, who):
+                return record if record["rows"] == self.fingerprint(division) else None
+        return None
 
     def write(self, division: Division, who: str, record: dict[str, Any]) -> None:
         """Keep the result of a fit."""
-        place = self.place(division.set_name, division.number, who)
+        place = self.place(division.set_name)
         place.parent.mkdir(parents=True, exist_ok=True)
         whole = {
-            "set": division.set_name, "division": division.number, "contestant": who,
+            "division": division.number, "contestant": who,
             "rows": self.fingerprint(division), "overlap": division.overlap, **record,
         }  # fmt: skip
-        write_text(place, json.dumps(whole, indent=1) + "\n")
+        is_whole = not place.exists() or place.read_bytes()[-1:] in (b"", b"\n")
+        with place.open("a") as stream:
+            stream.write(("" if is_whole else "\n") + json.dumps(whole) + "\n")
 
     def fingerprint(self, division: Division) -> str:
         """The digest of a division's rows, taken once."""
@@ -142,7 +152,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--hours", type=float, default=6.0, help="no fit is begun after them")
     parser.add_argument("--minutes", type=float, default=30.0, help="a longer fit has failed")
     parser.add_argument("--again", action="store_true", help="run what has been run, failures too")
-    parser.add_argument("--out", type=Path, default=Path("build/benchmarks/accuracy"))
+    parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--markdown", type=Path, help="write the tables to this page, too")
     return parser.parse_args(arguments)
 

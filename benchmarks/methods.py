@@ -48,9 +48,9 @@ of depth D. Written by `python benchmarks/methods.py --table docs/methods.md`.
 PREAMBLE_OF_COMPARISON = """\
 Written by `python benchmarks/methods.py --sets all --markdown docs/methods.md`: every method with
 the same network (`mlp`) and the same recipe, every model as it comes, all with their default
-options. On tables it is `echelon compare`: one division, a quarter of the rows for testing. Fireman
-is `echelon reproduce fireman --recipe default` on the published partition. Nothing was chosen on
-the reported sets.
+options. On tables it is `echelon compare`: one division, a quarter of the rows for testing; on
+Fireman, `echelon reproduce fireman --recipe default` on the published partition. Nothing was chosen
+on the reported sets.
 
 A figure is the mean over the seeds on the test rows. **Bold** is the lowest of a set; a star says
 that `echelon compare` finds the contestant worse than that one by more than noise, counting rows
@@ -201,6 +201,8 @@ def comparison(documents: Mapping[str, dict[str, Any]]) -> str:
         for name, found in pairs.items()
     }
     parts.append(standings(means, pairs))
+    if missing := [name for name in SETS if name not in documents]:
+        parts.append(f"Not run to its end yet: {', '.join(missing)}.")
     for title, by_set in means.items():
         for group in (TUNING, REPORTED_SETS, tuple(set(by_set) - set(SETS))):
             if some := {name: by_set[name] for name in by_set if name in group}:

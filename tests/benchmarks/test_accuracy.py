@@ -75,7 +75,9 @@ def test_run_goes_on_where_it_stopped(fits: Fits, tmp_path: Path) -> None:
     assert fits.counts["perfect"] == fits.counts["constant"] == 2
     run(tmp_path, "--only", "perfect,constant")
     assert fits.counts["perfect"] == fits.counts["constant"] == 4
-    (tmp_path / "ESL" / "1-perfect.json").write_text('{"scores": ')  # killed while writing
+    lines = (tmp_path / "ESL.jsonl").read_text().splitlines()
+    assert json.loads(lines[-2])["contestant"] == "perfect"
+    (tmp_path / "ESL.jsonl").write_text("\n".join([*lines[:-2], lines[-1], lines[-2][:40]]))
     run(tmp_path, "--only", "perfect,constant")
     assert (fits.counts["perfect"], fits.counts["constant"]) == (5, 4)
     run(tmp_path, "--only", "perfect", "--again")
@@ -98,8 +100,9 @@ def test_failure_is_written_down_with_its_reason(
 ) -> None:
     page = tmp_path / "page.md"
     run(tmp_path, "--only", "broken,slow,perfect", "--minutes", "0.001", "--markdown", str(page))
-    record = json.loads((tmp_path / "ESL" / "0-broken.json").read_text())
-    assert record["failed"] == "ValueError: a class is absent"
+    lines = (tmp_path / "ESL.jsonl").read_text().splitlines()
+    first = next(record for record in map(json.loads, lines) if record["contestant"] == "broken")
+    assert first["failed"] == "ValueError: a class is absent"
     assert fits.counts == {"perfect": 4, "constant": 0, "broken": 4, "slow": 4}
     text = page.read_text()
     assert "broken on LEV: ValueError: a class is absent" in text
