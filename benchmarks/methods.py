@@ -1,7 +1,8 @@
 """All methods: the table of what they promise, and a comparison of them with every model.
 
 The comparison is `echelon compare` with every name on each set (on Fireman, `echelon reproduce`),
-so that it resumes where it was stopped, and its verdicts are those of that command.
+so that it resumes where it was stopped, and its verdicts are those of that command. What it says of
+a set is kept in `experiments/results/methods`, and a set that stands there is not run again.
 
     export ECHELON_DATA=...     # the folder with the real tables and the Fireman partition
     python benchmarks/methods.py --sets all --markdown docs/methods.md
@@ -23,6 +24,7 @@ from scipy.stats import rankdata
 
 from echelon.methods import METHODS
 from echelon.models.table import MODELS
+from echelon.storage.atomic import write_text
 from page import environment_line, write_section
 from sets import ORDERS, REPORTED, TUNING
 
@@ -33,7 +35,9 @@ FIREMAN = "fireman"
 REPORTED_SETS = (*(name for name in REPORTED if name != "friedman"), FIREMAN)
 SETS = (*TUNING, *REPORTED_SETS)
 GROUP_TITLES = {TUNING: ", sets for tuning", REPORTED_SETS: ", reported sets"}
+RESULTS = Path(__file__).parent.parent / "experiments" / "results" / "methods"
 METRICS = {"MAE": "mae", "RPS": "ranked_probability_score"}
+DECIDING = ("--methods", "--seeds", "--max-epochs", "--classes", "--target", "--recipe")
 
 PREAMBLE_OF_TABLE = """\
 *Consistent*: P(y > k) never rises with k, by construction; the others are repaired by sorting.
@@ -66,6 +70,7 @@ class Job(NamedTuple):
 
     name: str
     command: list[str]
+    kept: Path | None = None  # where its result stays
 
 
 def main() -> None:
@@ -99,6 +104,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, help="runs at once (default: one for each core)")
     parser.add_argument("--hours", type=float, default=6.0, help="it ends then, and can go on")
     parser.add_argument("--out", type=Path, default=Path("build/benchmarks/methods"))
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where results of sets stay")
     parser.add_argument("--markdown", type=Path, help="write the comparison to this page, too")
     options = parser.parse_args()
     if options.data is not None and options.target is None:
@@ -167,7 +173,8 @@ def jobs_of(options: argparse.Namespace) -> Iterable[Job]:
         else:
             given = ["compare", str(folder / "tabular" / f"{name}.csv"), "--target", "response"]
             given += ["--classes", ",".join(ORDERS[name])] if name in ORDERS else []
-        yield Job(name, [*given, "--out", str(options.out / name), *common])
+        kept = options.results / f"{name}.json"
+        yield Job(name, [*given, "--out", str(options.out / name), *common], kept)
 
 
 def compared(jobs: Sequence[Job], hours: float) -> dict[str, dict[str, Any]]:
@@ -175,6 +182,9 @@ def compared(jobs: Sequence[Job], hours: float) -> dict[str, dict[str, Any]]:
     end = time.monotonic() + 3600 * hours
     documents = {}
     for job in jobs:
+        if (found := kept(job)) is not None:
+            documents[job.name] = found
+            continue
         print(f"{job.name} ...", file=sys.stderr, flush=True)
         try:
             done = subprocess.run(
@@ -184,8 +194,36 @@ def compared(jobs: Sequence[Job], hours: float) -> dict[str, dict[str, Any]]:
         except subprocess.TimeoutExpired:
             print(f"{hours:g} hours are over; start again to go on", file=sys.stderr)
             break
-        documents[job.name] = json.loads(done.stdout)
+        documents[job.name] = essence(json.loads(done.stdout))
+        if job.kept is not None:
+            job.kept.parent.mkdir(parents=True, exist_ok=True)
+            whole = {"asked": asked(job), **documents[job.name]}
+            write_text(job.kept, json.dumps(whole, indent=1) + "\n")
     return documents
+
+
+def kept(job: Job) -> dict[str, Any] | None:
+    """What the same command once said of a set; None where there is nothing."""
+    if job.kept is None or not job.kept.exists():
+        return None
+    document: dict[str, Any] = json.loads(job.kept.read_text())
+    return document if document["asked"] == asked(job) else None
+
+
+def asked(job: Job) -> list[str]:
+    """The options of a command that decide what it finds, wherever its files are."""
+    pairs = zip(job.command[:-1], job.command[1:], strict=True)
+    return [word for pair in pairs if pair[0] in DECIDING for word in pair]
+
+
+def essence(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What the tables need of a document, which is much longer."""
+    in_runs = ("method", "seed", *METRICS.values())
+    in_pairs = ("first", "second", "mean", "se", "verdict")
+    return {
+        "runs": [{key: run[key] for key in in_runs} for run in document["runs"]],
+        "differences": [{key: pair[key] for key in in_pairs} for pair in document["differences"]],
+    }
 
 
 def comparison(documents: Mapping[str, dict[str, Any]]) -> str:

@@ -1,5 +1,11 @@
 """The comparison of all methods: every name, and what its tables say. It runs in tests/slow."""
 
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
 import methods
 from echelon import METHODS, MODELS
 
@@ -45,3 +51,28 @@ def test_the_best_stands_first_and_a_lead_within_noise_counts_as_level() -> None
     assert second == "| `cumulative_link` | 2.0 | 2.0 | 0 | 2 | 2 |"
     assert third == "| `ce` | 3.0 | 3.0 | 0 | 0 | 1 |"
     assert last.startswith("| `constant` | 4.0 |")
+
+
+def test_a_set_is_not_run_again_unless_something_else_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[list[str]] = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        calls.append(command)
+        return subprocess.CompletedProcess(command, 0, json.dumps(document({"ce"})), "")
+
+    monkeypatch.setattr(methods.subprocess, "run", run)
+
+    def compared(out: str, seeds: int) -> dict:
+        command = ["compare", "ESL.csv", "--out", out, "--methods", "ce,corn", "--seeds"]
+        job = methods.Job("ESL", [*command, str(seeds), "--json"], tmp_path / "kept" / "ESL.json")
+        return methods.compared([job], hours=1)
+
+    first = compared("here", 2)
+    assert first["ESL"]["runs"] == document({"ce"})["runs"]
+    kept = compared("elsewhere", 2)["ESL"]
+    assert {key: kept[key] for key in first["ESL"]} == first["ESL"]
+    assert len(calls) == 1
+    compared("here", 3)
+    assert len(calls) == 2
