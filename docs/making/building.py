@@ -186,8 +186,11 @@ def _linked_names(html: str) -> str:
 _FIGURE = re.compile(r'<img [^>]*src="([^"]*figures/\w+)\.svg"[^>]*>')
 _INLINE = re.compile(r"(?<!<pre>)<code>([^<\n]*-[^<\n]*)</code>")
 _PAIR = re.compile(r"(?<=\d) ([±/]) (?=\d)")  # 0.70 ± 0.01, or two scores of a cell
-_UNSAID = re.compile(r"(?<=</code>)\s+–(?=\s+<div class=\"doc-md-description\">\s+</div>)")
+_UNSAID = re.compile(r"(?<=</code>)\s+\u2013(?=\s+<div class=\"doc-md-description\">\s+</div>)")
 _HYPHENED = re.compile(r"(?<!\S)(?=\S*-)\S{1,28}(?!\S)")  # what a phone has room for
+
+
+_LONG_CELL = re.compile(r"<td(?=[^>]*>[^\n]{80,}</td>)")
 
 
 def _with_narrow_figure(match: re.Match[str]) -> str:
@@ -203,5 +206,6 @@ def _with_whole_options(match: re.Match[str]) -> str:
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
     """Link names, and fit figures and options to narrow screens."""
     html = _FIGURE.sub(_with_narrow_figure, _linked_names(html))
+    html = _LONG_CELL.sub('<td class="sentence"', html)
     html = _PAIR.sub("\u00a0\\1\u00a0", _UNSAID.sub("", html))
     return _INLINE.sub(_with_whole_options, html)
