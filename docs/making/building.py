@@ -190,7 +190,11 @@ _UNSAID = re.compile(r"(?<=</code>)\s+\u2013(?=\s+<div class=\"doc-md-descriptio
 _HYPHENED = re.compile(r"(?<!\S)(?=\S*-)\S{1,28}(?!\S)")  # what a phone has room for
 
 
-_LONG_CELL = re.compile(r"<td(?=[^>]*>[^\n]{80,}</td>)")
+_LONG_CELL = re.compile(r"<td(?=[^>]*>([^\n]{80,})</td>)")
+
+
+def _with_its_length(match: re.Match[str]) -> str:
+    return f'<td class="{"sentences" if len(match[1]) >= 160 else "sentence"}"'
 
 
 def _with_narrow_figure(match: re.Match[str]) -> str:
@@ -206,6 +210,6 @@ def _with_whole_options(match: re.Match[str]) -> str:
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
     """Link names, and fit figures and options to narrow screens."""
     html = _FIGURE.sub(_with_narrow_figure, _linked_names(html))
-    html = _LONG_CELL.sub('<td class="sentence"', html)
+    html = _LONG_CELL.sub(_with_its_length, html)
     html = _PAIR.sub("\u00a0\\1\u00a0", _UNSAID.sub("", html))
     return _INLINE.sub(_with_whole_options, html)
