@@ -94,6 +94,43 @@ def test_what_is_said_of_a_parameter_stands_alone(name: str) -> None:
             )
 
 
+def shown_members() -> dict[str, list[str]]:
+    """The members that the reference shows of each class that it shows."""
+    found = {}
+    for page in (ROOT / "docs" / "reference").glob("*.md"):
+        blocks = re.split(r"^::: ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+        for block in blocks:
+            listed = re.search(r"^      members:\s*(\[.*\]|(?:\n +- \w+)+)", block, re.MULTILINE)
+            if listed:
+                found[block.split()[0]] = re.findall(r"\w+", listed[1])
+    return found
+
+
+MEMBERS = shown_members()
+
+
+@pytest.mark.parametrize("name", sorted(MEMBERS))
+def test_members_say_what_they_are_and_what_they_take(name: str) -> None:
+    module, _, attribute = name.rpartition(".")
+    shown = getattr(importlib.import_module(module), attribute)
+    for member in MEMBERS[name]:
+        value = getattr(shown, member)
+        parts = sections(inspect.getdoc(value) or "")
+        assert parts[""], f"{member} has a docstring"
+        taken = parameters_of(value) if callable(value) else []
+        given = described(parts.get("Parameters", ""))
+        assert sorted(set(taken) - set(given)) == [], f"parameters of {member} are described"
+
+
+def test_what_the_guides_call_on_a_model_is_in_the_reference() -> None:
+    """Methods of a model, and names that a fit leaves on it."""
+    shown = {member for members in MEMBERS.values() for member in members}
+    shown |= {"set_params", "get_params", "score"}  # of scikit-learn
+    for page in (ROOT / "docs").glob("*.md"):
+        called = re.findall(r"\b(?:model|tuned)\.(\w+)\(", page.read_text(encoding="utf-8"))
+        assert sorted(set(called) - shown) == [], page.name
+
+
 def test_what_is_no_function_is_described_too_and_its_examples_run() -> None:
     """A docstring below an assignment is seen by griffe alone, so doctest must be handed it."""
     package = griffe.load("echelon", search_paths=[str(ROOT / "src")], resolve_aliases=True)

@@ -3,7 +3,8 @@
 Pages that would repeat what stands elsewhere are made while the site is built: the command line
 from its help, the examples from their programs, the changelog, the guide for contributors and the
 tree of the sources. Names in docstrings become links to their place in the reference, a figure gets
-a form for narrow screens, and an option in a sentence is not broken at its hyphens.
+a form for narrow screens, an option in a sentence is not broken at its hyphens, and figures that
+belong together stay on one line.
 """
 
 import ast
@@ -50,7 +51,11 @@ def commands_page() -> str:
     return "\n".join(lines)
 
 
-_OPTION = re.compile(r"(?<![`\w-])(--[a-z][a-z-]*\w)(?!\S*`)")  # in a sentence, not yet as code
+_OPTION = re.compile(r"(`[^`]*`)|(?<![\w-])(--[a-z][a-z-]*\w)")  # or code, which has them already
+
+
+def _with_options_as_code(words: str) -> str:
+    return _OPTION.sub(lambda match: match[1] or f"`{match[2]}`", words)
 
 
 def _help_text(text: str) -> list[str]:
@@ -61,7 +66,7 @@ def _help_text(text: str) -> list[str]:
         if words.startswith("Example: "):
             shown.append(words.removeprefix("Example: "))
         else:
-            said += [_OPTION.sub(r"`\1`", words), ""]
+            said += [_with_options_as_code(words), ""]
     return [*said, "```sh", *shown, "```", ""] if shown else said
 
 
@@ -73,7 +78,7 @@ def _option_row(option: Any, context: Any) -> str:
         r"<(?:list\[)?(\w+)\]?>", lambda match: match[1].upper(), names.replace("|", "\\|")
     )
     words = " ".join(words.split()).replace("|", "\\|").replace("<", "&lt;")
-    words = _OPTION.sub(r"`\1`", words)
+    words = _with_options_as_code(words)
     words = re.sub(r" ?\[(default: .*?|required)\]$", r" *\1*", words)
     return f"| `{names.strip()}` | {words} |"
 
@@ -180,7 +185,16 @@ def _linked_names(html: str) -> str:
 
 _FIGURE = re.compile(r'<img [^>]*src="([^"]*figures/\w+)\.svg"[^>]*>')
 _INLINE = re.compile(r"(?<!<pre>)<code>([^<\n]*-[^<\n]*)</code>")
+_PAIR = re.compile(r"(?<=\d) ([±/]) (?=\d)")  # 0.70 ± 0.01, or two scores of a cell
+_UNSAID = re.compile(r"(?<=</code>)\s+\u2013(?=\s+<div class=\"doc-md-description\">\s+</div>)")
 _HYPHENED = re.compile(r"(?<!\S)(?=\S*-)\S{1,28}(?!\S)")  # what a phone has room for
+
+
+_LONG_CELL = re.compile(r"<td(?=[^>]*>([^\n]{80,})</td>)")
+
+
+def _with_its_length(match: re.Match[str]) -> str:
+    return f'<td class="{"sentences" if len(match[1]) >= 160 else "sentence"}"'
 
 
 def _with_narrow_figure(match: re.Match[str]) -> str:
@@ -196,4 +210,6 @@ def _with_whole_options(match: re.Match[str]) -> str:
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
     """Link names, and fit figures and options to narrow screens."""
     html = _FIGURE.sub(_with_narrow_figure, _linked_names(html))
+    html = _LONG_CELL.sub(_with_its_length, html)
+    html = _PAIR.sub("\u00a0\\1\u00a0", _UNSAID.sub("", html))
     return _INLINE.sub(_with_whole_options, html)

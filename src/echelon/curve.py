@@ -126,7 +126,13 @@ class RankCurve:
         return self.exceedance.sum(-1)
 
     def mode(self, *, missing: int | None = None) -> Tensor:
-        """The most probable rank, (...); the lowest of equals. It maximises the accuracy."""
+        """The most probable rank, (...); the lowest of equals. It maximises the accuracy.
+
+        Parameters
+        ----------
+        missing : int, optional
+            As for :meth:`median`.
+        """
         return self._decided(self.log_probabilities.argmax(-1), missing)
 
     def label(self, decision: str | Numbers, *, missing: int | None = None) -> Tensor:
@@ -201,6 +207,8 @@ class RankCurve:
         ----------
         cost_matrix : Tensor, array or sequence of rows, shape (K, K)
             Cost of predicting rank j (column) when rank i (row) is true.
+        missing : int, optional
+            As for :meth:`median`.
 
         Examples
         --------
@@ -226,7 +234,13 @@ class RankCurve:
         return self._decided(as_good.int().argmax(-1), missing)  # the first of them
 
     def calibrated(self, calibration: CalibrationMap) -> "RankCurve":
-        """The curve with a map applied; crossings stay those of the raw curve."""
+        """The curve with a map applied; crossings stay those of the raw curve.
+
+        Parameters
+        ----------
+        calibration : CalibrationMap
+            The map, such as the `calibration_` of a model that was calibrated.
+        """
         logs = self.log_probabilities
         if not calibration.rise.shape[-1]:
             scaled = torch.log_softmax(logs / calibration.temperature.to(logs), -1)
@@ -242,14 +256,26 @@ class RankCurve:
         return RankCurve(mixed.clamp(min=smallest).log(), raw_exceedance=self._raw_exceedance)
 
     def rows(self, places: Numbers) -> "RankCurve":
-        """The curves at some places of the first dimension, in their order."""
+        """The curves at some places of the first dimension, in their order.
+
+        Parameters
+        ----------
+        places : Tensor, array or sequence of integers
+            Which of the first dimension, in the order that they shall have.
+        """
         raw, places = self._raw_exceedance, _as_tensor(places).to(self.log_probabilities.device)
         return RankCurve(
             self.log_probabilities[places], raw_exceedance=None if raw is None else raw[places]
         )
 
     def to(self, *args: Any, **options: Any) -> "RankCurve":
-        """The same curve on a device or in a dtype, as :meth:`torch.Tensor.to` takes them."""
+        """The same curve on a device or in a dtype.
+
+        Parameters
+        ----------
+        *args, **options
+            As :meth:`torch.Tensor.to` takes them.
+        """
         raw = self._raw_exceedance
         return RankCurve(
             self.log_probabilities.to(*args, **options),
@@ -258,7 +284,13 @@ class RankCurve:
 
     @staticmethod
     def concatenate(curves: Sequence["RankCurve"]) -> "RankCurve":
-        """Curves of one number of classes, one after the other, as one."""
+        """Curves of one number of classes, one after the other, as one.
+
+        Parameters
+        ----------
+        curves : sequence of RankCurve
+            The curves, in the order that their rows shall have.
+        """
         raws = [curve._raw_exceedance for curve in curves]
         whole = [raw for raw in raws if raw is not None]
         return RankCurve(

@@ -390,7 +390,20 @@ class Method:
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> nn.Module:
-        """A new output layer from features (..., in_features) to logits (..., J)."""
+        """A new output layer from features (..., in_features) to logits (..., J).
+
+        Parameters
+        ----------
+        in_features : int
+            How many features the network gives.
+        device, dtype : optional
+            Where the parameters lie and what numbers they are, as for :class:`torch.nn.Linear`.
+
+        Examples
+        --------
+        >>> method("corn", num_classes=5).head(16)
+        LinearHead(in_features=16, out_features=4, bias=True)
+        """
         return self.spec.head(
             in_features, self.num_classes, device=device, dtype=dtype, **self._head_options
         )
@@ -415,10 +428,24 @@ class Method:
             What the method's head gives.
         ranks : Tensor, shape (...) of integers, or (..., K) of floats for soft labels
             The true ranks, 0..K-1, or a distribution over the ranks for each row.
+        sample_weight : shape (...), optional
+            What each row counts for; without it, each counts alike.
+        class_weight : shape (K,), optional
+            What the rows of each class count for, times their own weight.
         task_weight : shape (K-1,), optional
             Only for methods with binary tasks.
+        ignore_index : int, optional
+            The rank of rows that count for nothing, such as -1.
+        reduction : {"mean", "sum", "none"}
+            The mean, the sum, or the loss of each row.
         dim : int
             The dimension of the logits that has the size J: 1 for (N, J, height, width).
+
+        Examples
+        --------
+        >>> corn = method("corn", num_classes=5)
+        >>> corn.loss(torch.zeros(3, 4), torch.tensor([0, 2, -1]), ignore_index=-1)
+        tensor(0.6931)
         """
         logits, ranks = with_ranks_last(logits, ranks, dim)
         return self.spec.loss(
@@ -445,8 +472,12 @@ class Method:
     ) -> f.LossParts:
         """Sum and count of the loss, to be added up over devices or accumulated batches.
 
-        `weigh_count` says whether rows count as much as they weigh; see
-        :func:`echelon.functional.loss_parts`.
+        Parameters
+        ----------
+        logits, ranks, sample_weight, class_weight, task_weight, ignore_index, dim
+            As for :meth:`loss`.
+        weigh_count : bool
+            Whether rows count as much as they weigh; see :func:`echelon.functional.loss_parts`.
         """
         logits, ranks = with_ranks_last(logits, ranks, dim)
         return f.loss_parts(

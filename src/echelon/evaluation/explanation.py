@@ -75,17 +75,19 @@ class Explanation:
     classes : list
         The labels in rank order.
     kinds : dict from column to kind
+        What each column holds, such as numbers or categories.
     num_rows : int
         How many rows the importance was measured on.
     has_truth : bool
         Whether true labels were given; without, importance is what it were if the model was right.
     importance : list of Importance
-        Of each column or group of columns, the largest first.
+        What the model would miss of each column or group of columns, the largest first.
     effects : dict from column to Effect
-        Of the columns that can be moved, in the order of importance.
+        Which way each column works that can be moved, in the order of importance.
     interaction : Interaction or None
-        The strongest of the most important columns.
+        The strongest interaction among the most important columns.
     reasons : list of RowReasons
+        Why some rows get the curve that they get.
     exact_contributions : OwnContributions or None
         Exact contributions of the rows that have reasons, where the model has such.
     """

@@ -46,7 +46,19 @@ class RunningScores:
         probabilities: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> None:
-        """Add rows: their ranks (n,), and predicted ranks (n,), probabilities (n, K), or both."""
+        """Add rows: what is true of them, and labels, probabilities, or both.
+
+        Parameters
+        ----------
+        truth : array-like, shape (n,)
+            The true ranks, 0..K-1.
+        prediction : array-like, shape (n,), optional
+            The predicted ranks.
+        probabilities : array-like, shape (n, K), optional
+            P(y = k) of each row.
+        sample_weight : array-like, shape (n,), optional
+            What each row counts for; without it, each counts alike.
+        """
         if prediction is None and probabilities is None:
             raise ValueError("update needs prediction=, probabilities=, or both")
         n = len(np.asarray(truth))
@@ -75,7 +87,15 @@ class RunningScores:
 
     @classmethod
     def from_state(cls, state: ArrayLike, num_classes: int) -> "RunningScores":
-        """What a vector of :meth:`state`, or a sum of several, stands for."""
+        """What a vector of :meth:`state`, or a sum of several, stands for.
+
+        Parameters
+        ----------
+        state : array-like
+            The vector, or the sum of several.
+        num_classes : int
+            The number of ranks, K.
+        """
         values = np.asarray(state, dtype=np.float64)
         size = num_classes * num_classes
         length = size + len(_OF_ROWS) + 1

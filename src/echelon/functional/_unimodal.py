@@ -34,7 +34,7 @@ def unimodal_loss(
 
     Parameters
     ----------
-    logits : Tensor, shape (..., K), or (..., 2) for ``"binomial"`` and ``"poisson"``
+    logits : Tensor, shape (..., K), or (..., 2) for "binomial" and "poisson"
         See :func:`unimodal_log_probabilities`.
     ranks : Tensor, shape (...) or (..., K)
         The true ranks, 0..K-1, or soft labels, a distribution over the ranks for each row.
@@ -77,7 +77,7 @@ def unimodal_log_probabilities(
 
     Parameters
     ----------
-    logits : Tensor, shape (..., K), or (..., 2) for ``"binomial"`` and ``"poisson"``
+    logits : Tensor, shape (..., K), or (..., 2) for "binomial" and "poisson"
         For ``"slopes"`` K numbers (Cardoso et al. 2023): their softplus are slopes s, and the
         softmax is of min(s_0 + .. + s_k, s_k + .. + s_K-1). For the others (Beckham and Pal 2017)
         a score f and the logarithm of a temperature: the softmax, at that temperature, is of the

@@ -403,6 +403,11 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
         """Write the model to a file that can be opened safely anywhere, with :func:`echelon.load`.
 
         One safetensors file with everything from the raw columns to the labels in it.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write; one that is there is replaced, once the new one is whole.
         """
         check_is_fitted(self, "labels_")
         self.check_decision()
@@ -414,6 +419,11 @@ class CurveClassifier(CurvePredictor, ClassifierMixin, BaseEstimator):  # type: 
         Every column is an input: a vector of doubles or of strings, the token ids of a text (-1
         behind its end), the pixels of an image. The file is checked against the model with
         onnxruntime before it is kept. Needs the extra `onnx`.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write; one that is there is replaced, once the new one is whole.
         """
         check_is_fitted(self, "labels_")
         if not MODELS[self.kind].exports:

@@ -76,6 +76,7 @@ class Drift:
     level : float
         The rate of false alarms, over all tests together.
     tests : list of DriftTest
+        All comparisons that were made.
     not_compared : list of str
         What could not be compared, and why.
     """

@@ -300,7 +300,15 @@ class OrdinalClassifier(CurveClassifier):
         return Settings(**self.training_)
 
     def training_settings(self, X: Any, num_rows: int | None = None) -> "Settings":  # noqa: N803
-        """Every choice of training that a fit would make on such rows, or on so many of them."""
+        """Every choice of training that a fit would make on such rows, or on so many of them.
+
+        Parameters
+        ----------
+        X
+            Rows, as for ``fit``.
+        num_rows : int, optional
+            How many rows the fit would have, instead of as many as there are here.
+        """
         return self._choose(self.read_schema(X), len(X) if num_rows is None else num_rows)[1]
 
     def network_spec(self, X: Any) -> NetworkSpec:  # noqa: N803

@@ -62,7 +62,13 @@ class CurvePredictor:
     # ---- curves and labels -------------------------------------------------------------------
 
     def curve(self, X: Any) -> RankCurve:  # noqa: N803
-        """The whole distribution over ranks of each row."""
+        """The whole distribution over ranks of each row.
+
+        Parameters
+        ----------
+        X
+            Rows, as for ``fit``.
+        """
         return RankCurve.concatenate(list(self._curves(X)))
 
     def curve_of_rows(self, table: RawTable) -> RankCurve:
@@ -146,13 +152,25 @@ class CurvePredictor:
         )
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """P(y = k) of each row, (n, K), in the order of `classes_`."""
+        """P(y = k) of each row, (n, K), in the order of `classes_`.
+
+        Parameters
+        ----------
+        X
+            Rows, as for ``fit``.
+        """
         check_is_fitted(self, "labels_")
         table = self.schema_.read(X)
         return _filled(self._curves_of(table), len(table), self.labels_.num_classes)
 
     def predict_exceedance(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """P(y > k) of each row, (n, K-1), never rising along a row."""
+        """P(y > k) of each row, (n, K-1), never rising along a row.
+
+        Parameters
+        ----------
+        X
+            Rows, as for ``fit``.
+        """
         return self.curve(X).exceedance.double().cpu().numpy()
 
     def label(self, curve: RankCurve, decision: Decision = None) -> NDArray[Any]:
@@ -394,6 +412,11 @@ class CurvePredictor:
         A linear model adds up its score, boosted trees the log-odds of every P(y > k), both before
         any calibration. None for a model that has no such scale; :meth:`explain` gives
         contributions to the expected rank and to P(y > k) for every model.
+
+        Parameters
+        ----------
+        X
+            Rows, as for ``fit``.
         """
         check_is_fitted(self, "labels_")
         return self.contributions_of_rows(self.schema_.read(X))

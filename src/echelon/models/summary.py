@@ -32,25 +32,30 @@ class Summary:
     Attributes
     ----------
     link : str
+        The link of the model, such as ``"logit"``.
     errors : {"observed", "robust", "clustered"}
         What the standard errors come from.
     level : float
-        Of all intervals.
+        The level of all intervals.
     rows, dropped : int
         Rows of the fit with a weight above 0, and rows left out, as a cell of theirs is missing.
     weights : {"none", "frequency", "sampling"}
+        What the weights of the rows mean.
     observations : float
         What the rows count for: the sum of frequency weights, the number of rows otherwise.
     groups : int or None
-        Clusters.
-    classes : mapping from label to what its rows count for
+        How many clusters of rows there are.
+    classes : mapping from label to float
+        What the rows of each label count for.
     fit : mapping
         log_likelihood, null_log_likelihood, aic, bic, mcfadden (None where weights are sampling
         weights), parameters, iterations, converged, separated.
     likelihood_ratio, wald : mapping or None
         Tests that no column matters: statistic, degrees, p_value.
     coefficients, cutpoints : list of mappings
+        The estimates with all that is known of them, which the frames show.
     references : mapping from column to category
+        The category that the others of its column are compared with.
     aliased : list of str
         Features that are a linear function of others, and were left out.
     proportional_odds : mapping or None
@@ -58,6 +63,7 @@ class Summary:
     effects : list of mappings or None
         Average marginal effects on each P(y = k).
     notes : list of str
+        What there is to say about the fit, in sentences.
     """
 
     link: str

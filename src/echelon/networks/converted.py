@@ -125,6 +125,17 @@ class OrdinalModel(OrdinalModule):
         """The method's loss of an output for ranks (...); see :meth:`Method.loss`.
 
         Auxiliary heads of the output count with the `auxiliary_weight`.
+
+        Parameters
+        ----------
+        logits : Tensor or output of the network
+            What the network gave.
+        ranks : Tensor, shape (...)
+            The true ranks, 0..K-1.
+        sample_weight : Tensor, shape (...), optional
+            What each row counts for; without it, each counts alike.
+        **options
+            Other arguments of :meth:`Method.loss`, such as `ignore_index`.
         """
         options = {"sample_weight": sample_weight, "dim": self.dim, **options}
         if isinstance(logits, Tensor):
@@ -141,7 +152,13 @@ class OrdinalModel(OrdinalModule):
         sample_weight: Tensor | None = None,
         **options: Any,
     ) -> LossParts:
-        """Sum and count of the loss; see :meth:`Method.loss_parts`."""
+        """Sum and count of the loss; see :meth:`Method.loss_parts`.
+
+        Parameters
+        ----------
+        logits, ranks, sample_weight, **options
+            As for :meth:`loss`.
+        """
         options = {"sample_weight": sample_weight, "dim": self.dim, **options}
         if isinstance(logits, Tensor):
             return self.method.loss_parts(logits, ranks, **options)
@@ -152,7 +169,13 @@ class OrdinalModel(OrdinalModule):
         return parts
 
     def curve(self, logits: Tensor | NDArray[Any] | OrdinalOutput) -> RankCurve:
-        """The distribution over ranks that an output, or its logits, stands for."""
+        """The distribution over ranks that an output, or its logits, stands for.
+
+        Parameters
+        ----------
+        logits : Tensor, array or output of the network
+            What the network gave.
+        """
         return self.method.curve(
             logits.logits if isinstance(logits, OrdinalOutput) else logits, dim=self.dim
         )

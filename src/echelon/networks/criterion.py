@@ -63,11 +63,23 @@ class OrdinalLoss(nn.Module):
         return self.method.loss(logits, ranks, dim=self.dim, ignore_index=self.ignore_index)
 
     def curve(self, logits: Tensor) -> RankCurve:
-        """The distribution over ranks that logits stand for."""
+        """The distribution over ranks that logits stand for.
+
+        Parameters
+        ----------
+        logits : Tensor, shape (..., J)
+            What the method's head gives.
+        """
         return self.method.curve(logits, dim=self.dim)
 
     def probabilities(self, logits: Tensor) -> Tensor:
-        """P(y = k), (..., K), of logits: what a classifier of another library calls its output."""
+        """P(y = k), (..., K), of logits: what a classifier of another library calls its output.
+
+        Parameters
+        ----------
+        logits : Tensor, shape (..., J)
+            What the method's head gives.
+        """
         return self.curve(logits).probabilities
 
     def extra_repr(self) -> str:
