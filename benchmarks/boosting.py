@@ -59,13 +59,17 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     runs = {
-        "errors": errors, "seconds": seconds, "thresholds": many_thresholds, "sample": sample,
-        "fits": fits,
+        "errors": errors, "seconds": seconds, "thresholds": many_thresholds, "fits": fits,
     }  # fmt: skip
-    parser.add_argument("what", choices=tuple(runs))
+    parser.add_argument("what", choices=(*runs, "sample"))
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rows", type=int, default=3_000, help="of `sample`")
+    parser.add_argument("--classes", default="10,100", help="of `sample`, with commas between them")
     options = parser.parse_args()
-    runs[options.what](options.threads)
+    if options.what == "sample":
+        sample(options.threads, options.rows, [int(word) for word in options.classes.split(",")])
+    else:
+        runs[options.what](options.threads)
 
 
 # ---- comparisons ---------------------------------------------------------------------------------
@@ -171,13 +175,15 @@ def many_thresholds(threads: int) -> None:
     print(f"100 classes take {took[100] / took[10]:.2f} times as long as 10")
 
 
-def sample(threads: int) -> None:
-    for num_classes in (10, 100):
+def sample(threads: int, rows: int, classes: list[int]) -> None:
+    """Sampled thresholds over all of them; tables that would not be sampled are by force."""
+    for num_classes in classes:
+        most_sampled = min(TreeSettings().most_examples, rows)
         ratios = []
         for seed in range(5):
-            division = friedman(3_000, num_classes, seed=80_000 + 2 * seed)
+            division = friedman(rows, num_classes, seed=80_000 + 2 * seed)
             found = []
-            for most in (0, 10**9):
+            for most in (most_sampled, 10**9):
                 trees = fit_trees(
                     division.train, num_classes, validation=division.validation, seed=seed,
                     threads=threads, settings=TreeSettings(most_examples=most),
@@ -186,7 +192,8 @@ def sample(threads: int) -> None:
             ratios.append(found[0] / found[1])
         shown = ", ".join(f"{ratio:.4f}" for ratio in ratios)
         print(
-            f"{num_classes} classes: RPS {np.mean(ratios):.4f} times that of all ({shown})",
+            f"{rows} rows, {num_classes} classes: RPS {np.mean(ratios):.4f} times that of all "
+            f"({shown})",
             flush=True,
         )
 
