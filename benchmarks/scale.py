@@ -36,7 +36,7 @@ NAMES = [f"V{i}" for i in range(1, 11)]
 ROWS = {"mlp": 1_000_000, "tabm": 100_000}
 SIZES = (2048, 16_384)  # rows at once of the bare pass, of which the faster counts
 AT_ONCE = (1, 7, 100, 5000)
-REPEATS = 50  # of a request of one row in each round
+REPEATS = 10  # of a request of one row in each round: few enough to fit between other programs
 
 PREAMBLE = """\
 Written by `python benchmarks/scale.py --markdown docs/benchmarks.md`. Times are seconds of the
@@ -83,8 +83,10 @@ def best(rounds: int, runs: dict[str, Callable[[], Any]], times: int = 1) -> dic
             start = time.process_time()
             for _ in range(times):
                 run()
-            seconds[name] = min(seconds[name], (time.process_time() - start) / times)
-            print(f"  {name}: {seconds[name]:.4g} s", flush=True)
+            spent = (time.process_time() - start) / times
+            if spent < seconds[name]:
+                seconds[name] = spent
+                print(f"  {name}: {spent:.4g} s", flush=True)
     return seconds
 
 
@@ -168,7 +170,7 @@ def one_row(model: Any, rounds: int) -> dict[str, float]:
         "frame": lambda: model.predict_proba(frame),
         "array": lambda: unnamed.predict_proba(row),
     }
-    seconds = best(3 * rounds, runs, REPEATS)
+    seconds = best(15 * rounds, runs, REPEATS)
     return {name: 1e3 * value for name, value in seconds.items()}
 
 

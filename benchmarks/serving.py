@@ -12,7 +12,7 @@ share the machine. The ratio by the clock stands beside it; where the load is ab
 processors, it says who was let in more often, and may even lie above 1. So do the delays: read them
 with the load that is printed.
 
-    python benchmarks/serving.py --rate 200 --seconds 60
+    python benchmarks/serving.py --rate 200 --seconds 60 --markdown docs/benchmarks.md
 """
 
 import argparse
@@ -34,6 +34,7 @@ import pyarrow.ipc
 
 import echelon
 from echelon.data import make_friedman
+from page import environment_line, write_section
 
 ARROW = "application/vnd.apache.arrow.stream"
 MODELS = {
@@ -44,6 +45,14 @@ MODELS = {
 }
 BODY_ROWS = 1_000
 TURN = 10  # bodies
+
+PREAMBLE = """\
+Written by `python benchmarks/serving.py --rate {rate:g} --seconds {seconds:g} --markdown
+docs/benchmarks.md`. The server and what asks it share one machine. A delay is counted from the
+moment at which a request was due. Rows a second of bodies of 1,000 rows are over those of
+`predict_proba` of the same rows, by the processor seconds of both: reading the body, predicting,
+and writing the answer in the same format.
+"""
 
 
 def frame_of(rows: int, seed: int) -> tuple[pd.DataFrame, Any]:
@@ -210,17 +219,49 @@ def _large(port: int, pid: int, model: Any, rows: pd.DataFrame, repeats: int) ->
     }
 
 
+def serving_table(found: list[dict[str, Any]]) -> str:
+    """Delays of single rows, and bodies beside the model itself."""
+    lines = [
+        "| single rows | a second | errors | p50 | p99 | p99.9 | processor time a request | load |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
+    ]
+    for row in found:
+        delays = " | ".join(f"{row[f'p{q}_ms']:.1f} ms" for q in ("50", "99", "99.9"))
+        lines.append(
+            f"| {row['model']} | {row['a_second']:.0f} | {row['errors']} of {row['requests']:,} | "
+            f"{delays} | {row['processor_ms_a_request']:.1f} ms | {row['load']} |"
+        )
+    lines += [
+        "",
+        "| bodies of 1,000 rows, over `predict_proba` | Arrow | JSON | CSV |",
+        "| --- | ---: | ---: | ---: |",
+    ]
+    for row in found:
+        ratios = " | ".join(
+            f"{row[f'ratio {kind}']:.2f}" for kind in (ARROW, "application/json", "text/csv")
+        )
+        lines.append(f"| {row['model']} | {ratios} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rate", type=float, default=200, help="Single rows a second.")
     parser.add_argument("--seconds", type=float, default=60, help="How long they are sent.")
     parser.add_argument("--repeats", type=int, default=15, help="Turns of the large bodies.")
     parser.add_argument("--models", nargs="+", default=[*MODELS], choices=[*MODELS])
+    parser.add_argument("--markdown", type=Path, help="Write the tables to this page, too.")
     asked = parser.parse_args()
+    found = []
     for name in asked.models:
-        for key, value in measure(name, asked.rate, asked.seconds, asked.repeats).items():
+        found.append(measure(name, asked.rate, asked.seconds, asked.repeats))
+        for key, value in found[-1].items():
             print(f"{key:<60} {value}", flush=True)
         print()
+    if asked.markdown is not None:
+        preamble = PREAMBLE.format(rate=asked.rate, seconds=asked.seconds)
+        text = "\n\n".join([preamble, environment_line(), serving_table(found)])
+        write_section(asked.markdown, "Serving", text)
 
 
 if __name__ == "__main__":

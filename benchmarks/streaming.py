@@ -10,7 +10,7 @@ prints one JSON document, and on standard error a table and whether each promise
 
 Fits that stand in the file of results are not made again, so that either may be stopped at any time
 and started anew. The first is about memory and epochs; the second about what streamed networks are
-worth beside those in memory.
+worth beside those in memory. With `--markdown`, all fits of the file go to a section of that page.
 """
 
 import argparse
@@ -41,6 +41,13 @@ MOST_MIB = {"network": 1.5 * 1024, "boosting": 4 * 1024}
 MOST_EPOCH = 1.25  # seconds a row, over those of the most rows in memory
 FLAT = 1.25  # the peak of the largest folder over that of the smallest, of networks
 SAME_MAE = 0.003  # the share by which the MAE may differ from that in memory
+
+PREAMBLE = """\
+Written by `python benchmarks/streaming.py --results FILE --markdown docs/benchmarks.md`. Rows are
+Friedman's with ten columns and K = 16, in Parquet files of a million; each fit is a process of its
+own with one thread, and its peak is that of the whole process. An epoch is in seconds of the
+processor, over that of 1,000,000 rows in memory; boosting has {trees} rounds.
+"""
 
 
 def write_folder(folder: Path, rows: int, seed: int = 1) -> None:
@@ -129,10 +136,7 @@ def measure(
     results : Path, optional
         A file with a line for each fit; those that stand there are not made again.
     """
-    known = {}
-    if results is not None and results.exists():
-        rows = [json.loads(line) for line in results.read_text().splitlines()]
-        known = {_key(row): row for row in rows}
+    known = {_key(row): row for row in read_fits(results)}
     found = []
     with tempfile.TemporaryDirectory() as temporary:
         for size, kind, seed in itertools.product(sizes, kinds, range(seeds)):
@@ -155,6 +159,13 @@ def measure(
                 found.append(known[_key(asked)])
                 print(json.dumps(found[-1]), file=sys.stderr, flush=True)
     return found
+
+
+def read_fits(results: Path | None) -> list[dict[str, Any]]:
+    """The fits that stand in a file of results."""
+    if results is None or not results.exists():
+        return []
+    return [json.loads(line) for line in results.read_text().splitlines()]
 
 
 def _key(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -192,21 +203,32 @@ def _mae_verdict(
     kind: str, streamed: list[dict[str, Any]], memory: list[dict[str, Any]]
 ) -> list[str]:
     """The error of streamed fits beside those of the same rows and seeds in memory."""
+    pairs = _pairs(streamed, memory)
+    if kind != "network" or len(pairs) < 2:
+        return []
+    ours, theirs, away, noise = _beside(pairs)
+    text = f"{kind}: MAE streamed {ours:.5f}, in memory {theirs:.5f}, {len(pairs)} fits each"
+    text += f": {100 * away:+.2f} % (standard error {100 * noise:.2f} %), within {100 * SAME_MAE} %"
+    return [_line(text, abs(away) <= SAME_MAE)]
+
+
+def _pairs(
+    streamed: list[dict[str, Any]], memory: list[dict[str, Any]]
+) -> list[tuple[float, float]]:
+    """The errors of fits of the same rows with the same seed, streamed and in memory."""
     errors = {(row["size"], row["seed"]): row["mae"] for row in memory}
-    pairs = [
+    return [
         (row["mae"], errors[row["size"], row["seed"]])
         for row in streamed
         if (row["size"], row["seed"]) in errors
     ]
-    if kind != "network" or len(pairs) < 2:
-        return []
+
+
+def _beside(pairs: list[tuple[float, float]]) -> tuple[float, float, float, float]:
+    """Both mean errors, the share by which the first is larger, and the standard error of that."""
     ours, theirs = np.array(pairs).T
-    away = ours.mean() / theirs.mean() - 1
     noise = (ours / theirs).std(ddof=1) / len(pairs) ** 0.5
-    text = f"{kind}: MAE streamed {ours.mean():.5f}, in memory {theirs.mean():.5f}"
-    text += f", {len(pairs)} fits each"
-    text += f": {100 * away:+.2f} % (standard error {100 * noise:.2f} %), within {100 * SAME_MAE} %"
-    return [_line(text, abs(away) <= SAME_MAE)]
+    return ours.mean(), theirs.mean(), ours.mean() / theirs.mean() - 1, noise
 
 
 def _line(text: str, holds: bool) -> str:
@@ -248,6 +270,41 @@ def streaming_table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def page_text(rows: list[dict[str, Any]]) -> str:
+    """All fits: one by one those of a single seed, and together those of several."""
+    from page import environment_line
+
+    seeds = {_group(row): {other["seed"] for other in rows if _group(other) == _group(row)}
+             for row in rows}  # fmt: skip
+    alone = [row for row in rows if len(seeds[_group(row)]) == 1]
+    texts = [PREAMBLE.format(trees=TREES), environment_line()]
+    if alone:
+        texts.append(streaming_table(alone))
+    lines = [
+        "| networks of the same rows and seeds | seeds | MAE streamed | MAE in memory | streamed "
+        "over memory | standard error |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for group in dict.fromkeys(_group(row) for row in rows if len(seeds[_group(row)]) > 1):
+        fits = [row for row in rows if _group(row) == group]
+        pairs = _pairs(
+            [row for row in fits if row["streamed"]], [row for row in fits if not row["streamed"]]
+        )
+        if len(pairs) > 1:
+            ours, theirs, away, noise = _beside(pairs)
+            _, size, epochs, backbone = group
+            lines.append(
+                f"| {backbone}, {size:,} rows, {epochs} epochs | {len(pairs)} | {ours:.4f} | "
+                f"{theirs:.4f} | {100 * away:+.2f} % | {100 * noise:.2f} % |"
+            )
+    return "\n\n".join([*texts, *(["\n".join(lines)] if len(lines) > 2 else [])])
+
+
+def _group(row: dict[str, Any]) -> tuple[Any, ...]:
+    """What fits of several seeds have in common."""
+    return tuple(row[name] for name in ("kind", "size", "asked_epochs", "backbone"))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
@@ -257,6 +314,7 @@ def main() -> None:
     parser.add_argument("--backbone", default="mlp", help="of the networks")
     parser.add_argument("--keep", type=Path, help="a folder for the rows, which then stay")
     parser.add_argument("--results", type=Path, help="a file of fits, which are not made again")
+    parser.add_argument("--markdown", type=Path, help="write all fits to this page, too")
     parser.add_argument("--fit", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.fit is not None:
@@ -270,6 +328,11 @@ def main() -> None:
     )  # fmt: skip
     print(json.dumps(rows))
     print("\n".join([streaming_table(rows), "", *verdicts(rows)]), file=sys.stderr)
+    if options.markdown is not None:
+        from page import write_section  # which a fit would have in its memory
+
+        everything = read_fits(options.results) or rows
+        write_section(options.markdown, "Larger than memory", page_text(everything))
 
 
 if __name__ == "__main__":

@@ -54,10 +54,16 @@ def test_fits_that_were_made_are_not_made_again(tmp_path: Path, monkeypatch) -> 
         (0, True), (0, False), (1, True), (1, False), (2, True), (2, False),
     ]  # fmt: skip
     assert [json.loads(line)["seed"] for line in results.read_text().splitlines()] == [
-        0,
-        0,
-        1,
-        1,
-        2,
-        2,
-    ]
+        *(0, 0), *(1, 1), *(2, 2),
+    ]  # fmt: skip
+
+
+def test_the_page_shows_single_fits_apart_and_several_seeds_together() -> None:
+    several = [
+        row(streamed, seed=seed, asked_epochs=5, mae=0.7 + 0.007 * streamed * seed)
+        for seed in (0, 2) for streamed in (True, False)
+    ]  # fmt: skip
+    text = streaming.page_text([row(True), row(False), *several])
+    assert text.count("| network | 1,000 |") == 2
+    assert "| mlp, 1,000 rows, 5 epochs | 2 | 0.7070 | 0.7000 | +1.00 % | 1.00 % |" in text
+    assert "networks of the same rows" not in streaming.page_text([row(True), row(False)])

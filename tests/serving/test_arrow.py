@@ -1,5 +1,8 @@
 """Bodies of Arrow: their types come through, and nothing of them is believed."""
 
+import datetime as dt
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pyarrow
@@ -23,6 +26,38 @@ def test_types_come_through() -> None:
     table = SCHEMA.read(rows_of_arrow(stream_of(pyarrow.table(columns)), SCHEMA, LIMITS).frame())
     np.testing.assert_array_equal(table.numbers, [[1.0], [np.nan]])
     assert table.codes.tolist() == [[1], [0]]
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        pyarrow.array([1.5, None, -0.0]),
+        pyarrow.array([1.5, 2.5, 3.5], pyarrow.float16()),
+        pyarrow.array([2**53 + 1, 7, -3]),
+        pyarrow.array([255, 0, None], pyarrow.uint8()),
+        pyarrow.array([True, None, False]),
+        pyarrow.array(["1.5", None, "2"]),
+        pyarrow.array([Decimal("1.5"), None, Decimal("2.0")]),
+        pyarrow.array([dt.date(2024, 2, 29), None, dt.date(1960, 1, 1)]),
+        pyarrow.array([0, None, 86_400_000_000], pyarrow.timestamp("us")),
+        pyarrow.array([0, None, 86_400_000_000], pyarrow.timestamp("us", "Europe/Oslo")),
+        pyarrow.array([3, None, 4]).dictionary_encode(),
+        pyarrow.array([1.5, 2.5, 1.5]).dictionary_encode(),
+    ],
+    ids=lambda held: str(held.type),
+)
+def test_a_column_is_read_as_one_of_a_frame_is(held: pyarrow.Array) -> None:
+    """Of every type, in one batch and in two."""
+    table = pyarrow.table({"cell": held})
+    frame = table.to_pandas(integer_object_nulls=True)
+    schema = TableSchema.of(frame)
+    expected = schema.read(frame)
+    whole = rows_of_arrow(stream_of(table), schema, LIMITS)
+    divided = pyarrow.concat_tables([table[:1], table[1:]])
+    for rows in (whole, rows_of_arrow(stream_of(divided), schema, LIMITS)):
+        for read in (schema.read_columns(rows.cells), schema.read(rows.frame())):
+            np.testing.assert_array_equal(read.numbers, expected.numbers)
+            np.testing.assert_array_equal(read.codes, expected.codes)
 
 
 @pytest.mark.parametrize("codec", ["lz4", "zstd"])

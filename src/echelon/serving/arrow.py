@@ -8,6 +8,10 @@ table holds, and everything is validated before it is used.
 import struct
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from echelon.data.columns import Column
 from echelon.data.kinds.base import CELL_KINDS
 from echelon.data.schema import TableSchema
 from echelon.extras import require
@@ -20,6 +24,7 @@ _HEADER_TYPE, _HEADER = 1, 2  # fields of a message
 _DICTIONARY_DATA = 1  # the field of a dictionary that is a record batch
 _COMPRESSION = 3  # the field of a record batch
 _MOST_MESSAGES = 10_000
+_PLAIN = "biuf"  # the kinds of numpy types that are numbers
 
 
 def rows_of_arrow(body: bytes, schema: TableSchema, limits: Limits) -> ReceivedRows:
@@ -33,8 +38,7 @@ def rows_of_arrow(body: bytes, schema: TableSchema, limits: Limits) -> ReceivedR
             _require_columns(pyarrow, stream.schema, schema)
             table = _limited(stream, limits)
         table.validate(full=True)
-        # what a stream says for pandas could make an index of a column, or rename it
-        frame = table.to_pandas(integer_object_nulls=True, ignore_metadata=True)
+        cells = {column.name: _cells(pyarrow.types, table, column) for column in schema.columns}
     except Refusal:
         raise
     except Exception as error:  # whatever damaged bytes lead a reader to
@@ -42,15 +46,21 @@ def rows_of_arrow(body: bytes, schema: TableSchema, limits: Limits) -> ReceivedR
         raise Refusal(
             BAD_REQUEST, f"the body must be a stream of Arrow, and is none: {reason:.200}"
         ) from None
-    limits.require_rows(len(frame))
-    return ReceivedRows(
-        {
-            column.name: received_cells(frame[column.name].to_numpy(dtype=object), column)
-            if frame[column.name].dtype.kind not in "biuf"
-            else frame[column.name].to_numpy()
-            for column in schema.columns
-        }
-    )
+    limits.require_rows(table.num_rows)
+    return ReceivedRows(cells)
+
+
+def _cells(types: Any, table: Any, column: Column) -> NDArray[Any]:
+    """The cells of a column, (n,): numbers where all are, or objects."""
+    held = table.column(column.name)
+    is_number = types.is_integer(held.type) or types.is_floating(held.type)
+    if is_number and not held.null_count:  # the way over pandas takes ten times as long
+        numbers: NDArray[Any] = held.to_numpy()
+        return numbers
+    cells = held.to_pandas(integer_object_nulls=True, use_threads=False)
+    if cells.dtype.kind in _PLAIN:
+        return np.asarray(cells)
+    return received_cells(cells.to_numpy(dtype=object), column)
 
 
 def arrow_of(columns: dict[str, Any]) -> bytes:
