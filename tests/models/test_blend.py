@@ -8,6 +8,8 @@ from sklearn.base import clone
 import echelon
 from echelon import AutoOrdinal, CumulativeLinkModel, OrdinalBlend, OrdinalBoosting
 from echelon.data import make_friedman
+from echelon.data.rows import Rows
+from echelon.data.schema import TableSchema
 from echelon.evaluation import metrics
 from echelon.models.base import CurveClassifier
 
@@ -220,3 +222,16 @@ def test_a_single_row_is_fitted_saved_and_loaded(tmp_path) -> None:
     np.testing.assert_array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
     pd.testing.assert_frame_equal(loaded.leaderboard_, model.leaderboard_)
     assert model.outcome()["leaderboard"][0]["rps"] is None
+
+
+def test_auto_takes_the_networks_that_the_rows_and_the_time_bear() -> None:
+    def networks(rows: int, time_limit: float | None) -> list[str]:
+        frame = pd.DataFrame({"x": np.arange(rows, dtype=float)})
+        schema = TableSchema.of(frame)
+        read = Rows(schema, schema.read(frame), np.arange(rows) % 3, None, None)
+        found = AutoOrdinal(time_limit=time_limit).candidates(read, 3)
+        return [name for name in found if name.startswith("corn")]
+
+    assert networks(5_000, 60) == networks(5_000, None) == ["corn/tabm"]
+    assert networks(5_001, 60) == networks(20_000, 60) == ["corn"]
+    assert networks(5_001, 300) == networks(20_000, None) == ["corn", "corn/tabm"]

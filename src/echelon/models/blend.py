@@ -43,6 +43,7 @@ from echelon.models.mixing import Score, mixture_weights
 from echelon.models.predicting import Decision, Unseen
 from echelon.models.schedule import Schedule
 from echelon.models.table import MODELS, model_class
+from echelon.networks.table import FEW_ROWS
 from echelon.processes import world_size
 from echelon.spaces import OneOf, Space
 
@@ -636,13 +637,16 @@ class AutoOrdinal(OrdinalBlend):
         network = model_class("network")
         if not rows.table.is_plain:
             named["corn"] = network("corn", text=self.text, image=self.image, device=self.device)
-        elif len(rows) > _MANY_ROWS:
-            named["corn"] = network("corn", device=self.device)
-            if self.time_limit is None or self.time_limit >= _PATIENT:
-                named["corn/tabm"] = network("corn", "tabm", device=self.device)
-        else:  # every fold is a fit without some rows already, so that none is fitted twice
-            once = {"refit": False}
-            named["corn/tabm"] = network("corn", "tabm", device=self.device, settings=once)
+            return named
+        # Every fold is a fit without some rows already, so that none is fitted twice.
+        settings = {"refit": False} if len(rows) <= _MANY_ROWS else None
+        backbones = ["tabm"]
+        if len(rows) > FEW_ROWS:  # too many for an ensemble, if there is little time
+            is_patient = self.time_limit is None or self.time_limit >= _PATIENT
+            backbones = ["mlp", "tabm"] if is_patient else ["mlp"]
+        for backbone in backbones:
+            name = "corn" if backbone == "mlp" else f"corn/{backbone}"
+            named[name] = network("corn", backbone, device=self.device, settings=settings)
         return named
 
     def most_rows(self, name: str) -> int | None:

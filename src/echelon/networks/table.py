@@ -187,6 +187,7 @@ _OWN_ROWS: Mapping[str, BackboneRow] = {
 
 PARTS: tuple[str, ...] = tuple(KINDS)  # what a row may hold
 DEFAULTS: Mapping[str, str] = {row.name: row.backbone for row in KINDS.values()}
+FEW_ROWS = 5000  # of a table, which an ensemble of networks learns better, and whose time they bear
 
 
 @dataclass(frozen=True)

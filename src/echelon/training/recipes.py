@@ -15,6 +15,7 @@ from echelon.methods import METHODS
 from echelon.networks.spec import NetworkSpec
 from echelon.networks.table import (
     DEFAULTS,
+    FEW_ROWS,
     OWN,
     PARTS,
     Names,
@@ -28,9 +29,7 @@ from echelon.networks.table import (
 
 RECIPES = ("default", "paper")
 _OF_TABLES: Mapping[str, str] = {"default": DEFAULTS["table"], "paper": "paper"}
-# Few rows are learnt better by an ensemble, whose time they bear.
 _OF_FEW_ROWS = "tabm"
-_FEW_ROWS = 5000
 # Of such ensembles, several smaller ones: what each makes of the few rows that choose its epoch is
 # luck, and a mean has less of it; see docs/log.md.
 _FEW_ROWS_HIDDEN = (192, 192)
@@ -259,7 +258,7 @@ def make_spec(
             if (
                 recipe == "default"
                 and num_rows is not None
-                and num_rows <= _FEW_ROWS
+                and num_rows <= FEW_ROWS
                 and not overrides.get("backbone_options")
                 and not couples_rows(method)
             ):
