@@ -9,7 +9,7 @@ never means a lower rank.
 import torch
 from torch import Tensor
 
-from echelon.functional._cumulative import clm_costs_of_rank, clm_log_probabilities
+from echelon.functional._cumulative import clm_log_probabilities, clm_slope_of_rank
 from echelon.functional._intervals import (
     log1mexp,
     log_sigmoid,
@@ -83,14 +83,19 @@ def cutpoint_distances(first: Tensor, widths: Tensor) -> Tensor:
     return torch.cat([first, sums], -1)
 
 
-def curve_of_score_fit(curve: Tensor, ranks: Tensor, weight: Tensor | None) -> Tensor:
+def curve_of_score_fit(logits: Tensor, ranks: Tensor, weight: Tensor | None) -> Tensor:
     """What fits the curve of :func:`score_log_probabilities`, summed over the rows: of value 0.
 
-    `curve` (N, K-1) are all logits but the score. The gradient is that of the weighted -log P(y).
+    Of logits (N, K); the gradient is that of the weighted -log P(y), which does not read the score.
     """
-    costs = clm_costs_of_rank(curve, ranks)
-    fit = costs.sum() if weight is None else (costs * weight.unsqueeze(-1)).sum()
-    return fit - fit.detach()
+    with torch.no_grad():
+        slope = clm_slope_of_rank(logits, ranks, start=1)
+        if weight is not None:
+            slope = slope.mul_(weight.unsqueeze(-1))
+    # The value is put on afterwards: a difference from itself would take a matrix more.
+    fit = torch.dot(logits.reshape(-1), slope.view(-1))
+    fit.detach().zero_()
+    return fit
 
 
 def curve_of_margin_fit(
