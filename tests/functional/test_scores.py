@@ -6,6 +6,12 @@ from torch.nn.functional import softplus
 
 import echelon
 from echelon.functional import clm_loss, margin_log_probabilities, score_log_probabilities
+from echelon.functional._labels import Labels
+from echelon.functional._scores import (
+    curve_of_margin_fit,
+    curve_of_score_fit,
+    cutpoint_distances,
+)
 from tests.cases import Case, make_batch
 
 BORROWERS = [name for name, row in echelon.METHODS.items() if row.borrows_probabilities]
@@ -52,6 +58,30 @@ def test_the_fit_of_the_curve_never_moves_the_score(name: str) -> None:
             likelihood, batch.features, allow_unused=True, materialize_grads=True
         )
         assert (grads[0] == 0).all()
+
+
+@pytest.mark.parametrize("size", [1.0, 1e2, 1e4])
+@pytest.mark.parametrize("num_classes", [2, 3, 7])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_fit_of_a_curve_has_the_slope_of_its_likelihood(
+    dtype: torch.dtype, num_classes: int, size: float
+) -> None:
+    torch.manual_seed(0)
+    ranks = torch.randint(num_classes, (64,))
+    logits = (torch.randn(64, num_classes, dtype=dtype) * size).requires_grad_()
+    tolerance = {"rtol": 1e-9, "atol": 1e-9} if dtype == torch.float64 else {}
+    (found,) = torch.autograd.grad(curve_of_score_fit(logits, ranks, None), logits)
+    likelihood = -score_log_probabilities(logits).gather(1, ranks.unsqueeze(1)).sum()
+    (expected,) = torch.autograd.grad(likelihood, logits)
+    torch.testing.assert_close(found, expected, **tolerance)
+
+    # of a margin only the scale, which underflows where it is far below 0
+    distances = cutpoint_distances(logits[:, :1], softplus(logits[:, 1:-1], 1, 40))
+    fit = curve_of_margin_fit(logits, logits[:, -1:], distances, Labels(ranks, None, None))
+    (found,) = torch.autograd.grad(fit.sum(), logits)
+    likelihood = -margin_log_probabilities(logits).gather(1, ranks.unsqueeze(1)).sum()
+    (expected,) = torch.autograd.grad(likelihood, logits)
+    torch.testing.assert_close(found[:, -1], expected[:, -1], **tolerance)
 
 
 def test_the_scale_of_a_margin_learns_the_likelihood() -> None:

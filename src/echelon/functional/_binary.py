@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import huber_loss
 
-from echelon.functional._intervals import log1mexp, log_sigmoid, quick_softplus, softplus
+from echelon.functional._intervals import log1mexp, log_sigmoid, quick_softplus
 from echelon.functional._labels import (
     Labels,
     LossParts,
@@ -514,7 +514,7 @@ def _masked_loss(
     if of_score:
         # not by slices: each would fill a whole gradient with zeros
         first, steps, raw_scale = torch.split_with_sizes(logits, [1, num_tasks - 1, 1], -1)
-        distances = cutpoint_distances(first, softplus(steps))
+        distances = cutpoint_distances(first, quick_softplus(steps))
         fit = curve_of_margin_fit(logits, raw_scale, distances, labels)
         logits = -distances
     if labels.ranks is not None:

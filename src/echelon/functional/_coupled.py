@@ -41,22 +41,15 @@ def read_coupled(
     return logits, labels.ranks, labels.weight
 
 
-def split_score(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """The score (N,) and the logits of its curve (N, K-1), of logits (N, K)."""
-    # not by slices: each would fill a whole gradient with zeros
-    score, curve = torch.split_with_sizes(logits, [1, logits.shape[-1] - 1], -1)
-    return score.squeeze(-1), curve
-
-
 def finish_score(
-    curve: Tensor, ranks: Tensor, weight: Tensor | None, parts: LossParts, reduction: str
+    logits: Tensor, ranks: Tensor, weight: Tensor | None, parts: LossParts, reduction: str
 ) -> Tensor:
     """A loss of scores, with what fits their curve beside it: a ratio of its own, of value 0.
 
-    `curve` (N, K-1) are the logits beside the score.
+    The logits (N, K) are the score and those of its curve.
     """
-    total = torch.stack([parts.total, curve_of_score_fit(curve, ranks, weight)])
-    count = torch.stack([parts.count, row_count(curve, weight)])
+    total = torch.stack([parts.total, curve_of_score_fit(logits, ranks, weight)])
+    count = torch.stack([parts.count, row_count(logits, weight)])
     return finish(LossParts(total, count), reduction)
 
 

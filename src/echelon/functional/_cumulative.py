@@ -167,6 +167,34 @@ def clm_costs_of_rank(logits: Tensor, ranks: Tensor, link: Link = "logit") -> Te
     return -torch.where(is_lowest | is_top, ends, middle).unsqueeze(-1)
 
 
+def clm_slope_of_rank(logits: Tensor, ranks: Tensor, start: int = 0) -> Tensor:
+    """The derivative of -log P(y = rank) in the logits, of the logit link, as wide as they are.
+
+    The logits (..., start + K-1) may begin with some that have no say. For what is only fitted
+    along the way this takes half the operators of autograd's derivative.
+    """
+    num_steps = logits.shape[-1] - start - 1
+    place = ranks.unsqueeze(-1)
+    number = torch.arange(-start, num_steps + 1, dtype=logits.dtype, device=logits.device)
+    rank = place.to(logits.dtype)
+    is_below = (rank - number).clamp_(0, 1)  # 1 for the widths between score and lower cutpoint
+    is_below[..., : start + 1] = 0
+    between = (quick_softplus(logits) * is_below).sum(-1, True, dtype=_sum_dtype(logits))
+    distance = (logits.narrow(-1, start, 1) + between).to(logits.dtype)
+    # as in clm_costs_of_rank: the ends have a step that is far away, the lowest is turned around
+    at = (place + start).clamp_(max=start + num_steps)
+    step = logits.gather(-1, at).masked_fill_(place % (num_steps + 1) == 0, _FAR)
+    sign = (rank - 0.5).sign_()
+    lower = distance * sign
+    parts = torch.cat([lower, -lower - quick_softplus(step), -step], -1).sigmoid_()
+    of_lower, of_upper, of_step = parts.split_with_sizes([1, 1, 1], -1)
+    share = torch.sigmoid(logits).mul_(is_below)  # what a logit adds to the distance
+    share.select(-1, start).fill_(1)
+    slope = share.mul_((of_lower - of_upper).mul_(sign))
+    # of -softplus(step) and of -step
+    return slope.scatter_add_(-1, at, of_upper * of_step - of_upper - of_step)
+
+
 def _sum_dtype(like: Tensor) -> torch.dtype:
     """In which a sum of many widths loses nothing, where the device has it."""
     return like.dtype if like.device.type == "mps" else torch.float64

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 from torch.nn.functional import softplus as torch_softplus
 
-from echelon.functional._coupled import finish_score, read_coupled, split_score
+from echelon.functional._coupled import finish_score, read_coupled
 from echelon.functional._labels import LossParts, Weights
 from echelon.functional._precision import wide
 
@@ -82,7 +82,7 @@ def ranking_loss(
         ignore_index=ignore_index,
         reduction=reduction,
     )
-    score, curve = split_score(logits)
+    score = logits[:, 0]
     if penalty == "hinge":
         parts = hinge_of_pairs(score, ranks, weight, logits.shape[-1], gap_weight)
     else:
@@ -92,7 +92,7 @@ def ranking_loss(
         else:
             count = _weight_of_pairs(ranks, of_row, logits.shape[-1], gap_weight)
             parts = LossParts(_logistic_of_pairs(score, ranks, of_row, gap_weight, count), count)
-    return finish_score(curve, ranks, weight, parts, reduction)
+    return finish_score(logits, ranks, weight, parts, reduction)
 
 
 def _weight_of_pairs(

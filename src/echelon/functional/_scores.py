@@ -9,7 +9,7 @@ never means a lower rank.
 import torch
 from torch import Tensor
 
-from echelon.functional._cumulative import clm_costs_of_rank, clm_log_probabilities
+from echelon.functional._cumulative import clm_log_probabilities, clm_slope_of_rank
 from echelon.functional._intervals import (
     log1mexp,
     log_sigmoid,
@@ -79,18 +79,22 @@ def margin_log_probabilities(logits: Tensor) -> Tensor:
 
 def cutpoint_distances(first: Tensor, widths: Tensor) -> Tensor:
     """b_k - f, (..., K-1), of a first distance (..., 1) and the widths to the next, (..., K-2)."""
-    sums = (wide(first) + wide(widths).cumsum(-1)).to(first.dtype)
-    return torch.cat([first, sums], -1)
+    return wide(torch.cat([first, widths], -1)).cumsum(-1).to(first.dtype)
 
 
-def curve_of_score_fit(curve: Tensor, ranks: Tensor, weight: Tensor | None) -> Tensor:
+def curve_of_score_fit(logits: Tensor, ranks: Tensor, weight: Tensor | None) -> Tensor:
     """What fits the curve of :func:`score_log_probabilities`, summed over the rows: of value 0.
 
-    `curve` (N, K-1) are all logits but the score. The gradient is that of the weighted -log P(y).
+    Of logits (N, K); the gradient is that of the weighted -log P(y), which does not read the score.
     """
-    costs = clm_costs_of_rank(curve, ranks)
-    fit = costs.sum() if weight is None else (costs * weight.unsqueeze(-1)).sum()
-    return fit - fit.detach()
+    with torch.no_grad():
+        slope = clm_slope_of_rank(logits, ranks, start=1)
+        if weight is not None:
+            slope = slope.mul_(weight.unsqueeze(-1))
+    # The value is put on afterwards: a difference from itself would take a matrix more.
+    fit = torch.dot(logits.reshape(-1), slope.view(-1))
+    fit.detach().zero_()
+    return fit
 
 
 def curve_of_margin_fit(
@@ -114,19 +118,21 @@ def _slope_of_scale(logits: Tensor, raw_scale: Tensor, distances: Tensor, place:
     """The derivative of log P(y = place) in the raw scale, (..., 1), of places (..., 1)."""
     num_steps = logits.shape[-1] - 2
     scale = quick_softplus(raw_scale)
-    has_lower, has_upper = place > 0, place <= num_steps
-    lower = distances.gather(-1, (place - 1).clamp_(min=0))
-    upper = distances.gather(-1, place.clamp(max=num_steps))
-    # of log_sigmoid(-a lower) and of log_sigmoid(a upper)
-    slope = upper * torch.sigmoid(-scale * upper) * has_upper
-    slope = slope - lower * torch.sigmoid(scale * lower) * has_lower
-    if num_steps:
-        # of log(1 - exp(-a width)): width / (exp(a width) - 1), which tends to 1 / a
-        scaled = quick_softplus(logits.gather(-1, place.clamp(1, num_steps))) * scale
-        grown = torch.expm1(scaled.clamp(max=80))
-        between = torch.where(grown > 0, scaled / grown.clamp(min=_TINY), 1.0) / scale
-        slope = slope + between * (has_lower & has_upper)
-    return slope * torch.sigmoid(raw_scale)
+    sides = torch.cat([place - 1, place], -1)  # the cutpoints below and above the rank
+    inside = sides.clamp(0, num_steps)
+    # How far the score is on the right side of both, in units of 1 / a; 0 where there is none.
+    signs = torch.tensor([-1.0, 1.0], dtype=logits.dtype, device=logits.device)
+    right = distances.gather(-1, inside) * ((sides == inside) * signs)
+    slope = (torch.sigmoid(-scale * right) * right).sum(-1, True) * torch.sigmoid(raw_scale)
+    if not num_steps:
+        return slope
+    # of log(1 - exp(-a width)): width / (exp(a width) - 1), which tends to 1 / a
+    middle = place.clamp(1, num_steps)
+    scaled = (quick_softplus(logits.gather(-1, middle)) * scale).clamp_(_TINY, 80)
+    # a itself may underflow, while the slope of its logarithm is 1 there
+    raised = raw_scale.clamp(min=-80)
+    relative = torch.sigmoid(raised) / quick_softplus(raised)
+    return slope + scaled / torch.expm1(scaled) * relative * (middle == place)
 
 
 def _log1mexp(x: Tensor, log_x: Tensor) -> Tensor:

@@ -199,17 +199,20 @@ def oll_loss(
         ignore_index=ignore_index,
         reduction=reduction,
     )
-    classes = torch.arange(num_classes, dtype=logits.dtype, device=logits.device)
     if labels.mass is None:
         assert labels.ranks is not None
-        distances = (labels.ranks.unsqueeze(-1) - classes).abs_().pow_(power)  # (..., K)
+        # A row of powers, read from the place where its rank stands: few powers for many rows.
+        line = torch.arange(1 - num_classes, num_classes, dtype=logits.dtype, device=logits.device)
+        line = line.abs_().pow_(power)
+        line[num_classes - 1] = 0  # 0^0 is 1, and the true rank has no term
+        first = (num_classes - 1 - labels.ranks).flatten()
+        distances = line.unfold(0, num_classes, 1).index_select(0, first).view_as(logits)
     else:
+        classes = torch.arange(num_classes, dtype=logits.dtype, device=logits.device)
         between = (classes.unsqueeze(-1) - classes).abs_().pow_(power)
         between.fill_diagonal_(0)  # 0^0 is 1, and the true rank has no term
         with without_autocast(logits.device):
             distances = labels.mass @ between
-    if power == 0 and labels.ranks is not None:
-        distances = distances.scatter(-1, labels.ranks.unsqueeze(-1), 0.0)
     row_loss = -(distances * _log_absence(logits, margin)).sum(-1)
     if ce_share:
         of_rank = _row_cross_entropy(logits, labels)
@@ -223,16 +226,15 @@ def _log_absence(logits: Tensor, margin: float) -> Tensor:
     if margin:
         return torch.log1p(margin - probabilities).clamp(max=0)
     # Only the highest of a row can be close to 1, and 1 minus it is what the others have together.
-    highest = logits.detach().argmax(-1, keepdim=True)
+    highest = logits.detach().max(-1, keepdim=True).indices  # argmax takes longer
     others = logits.scatter(-1, highest, -math.inf)
     # Around the highest of the others, so that close numbers lose nothing to a large sum.
     centre = others.detach().amax(-1, keepdim=True)
     together = (others - centre).exp().sum(-1, keepdim=True).log()
     log_absence = -quick_softplus(logits.gather(-1, highest) - centre - together)
-    is_highest = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, highest, True)
     # where it is thrown away, a 1 would give an endless slope
-    near = torch.log1p(-probabilities.masked_fill(is_highest, 0.0))
-    return torch.where(is_highest, log_absence, near)
+    near = torch.log1p(-probabilities.scatter(-1, highest, 0.0))
+    return near.scatter(-1, highest, log_absence)
 
 
 def rps_loss(

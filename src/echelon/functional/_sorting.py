@@ -13,7 +13,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from echelon.functional._coupled import finish_score, read_coupled, split_score
+from echelon.functional._coupled import finish_score, read_coupled
 from echelon.functional._labels import LossParts, Weights
 from echelon.functional._precision import wide
 
@@ -82,10 +82,10 @@ def diffsort_loss(
         ignore_index=ignore_index,
         reduction=reduction,
     )
-    score, curve = split_score(logits)
+    score = logits[:, 0]
     if len(ranks) == 0:
         parts = LossParts(score.sum(), score.new_zeros(()))
-        return finish_score(curve, ranks, given, parts, reduction)
+        return finish_score(logits, ranks, given, parts, reduction)
     weight = torch.ones_like(score) if given is None else given
     rows, is_list = _lists(weight, list_size)  # (lists, n), (lists, 1)
     of_row = weight[rows] * is_list
@@ -96,7 +96,7 @@ def diffsort_loss(
     costs = costs + (1 - target) * torch.log1p(-shares)
     # the mean over the places of a row, summed over the rows
     total = -(costs.mean(-1) * of_row).sum().to(logits.dtype)
-    return finish_score(curve, ranks, given, LossParts(total, of_row.sum()), reduction)
+    return finish_score(logits, ranks, given, LossParts(total, of_row.sum()), reduction)
 
 
 def relaxed_sort(
