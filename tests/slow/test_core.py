@@ -121,7 +121,10 @@ def prepared(tmp_path_factory) -> Path:
 @pytest.mark.parametrize("extra", WITHOUT)
 def test_what_needs_an_extra_says_which(extra: str, prepared: Path) -> None:
     """Also where it is installed, which is hidden then."""
-    hidden = [package for package, brings in _EXTRAS.items() if brings == extra]
+    # A newer typer, which is of the core, needs pydantic itself.
+    hidden = [
+        name for name, brings in _EXTRAS.items() if brings == extra if name != "pydantic_core"
+    ]
     code = (
         f"import sys; sys.modules.update(dict.fromkeys({hidden}))\n"
         f"sys.argv = ['echelon', *{[*WITHOUT[extra]]}]\n"
