@@ -60,9 +60,9 @@ machine and are good for orders of magnitude.
 Settings of echelon were chosen on the sets for tuning and not on the reported ones. The reported
 tables are no strangers, though: earlier states of this page showed them, and growing trees on all
 thresholds at once was first seen to help in a trial that had three of them. A first run on
-kinematics showed that `auto` lost its network where rows are above 5,000 and time is short; that was
-mended by generated rows, and `auto` alone was then run again there. On the reported sets slow
-contestants of little interest were left out; who ran stands in the tables. Friedman's
+kinematics showed that `auto` lost its network where rows are above 5,000 and time is short; that
+was mended by generated rows, and `auto` alone was then run again there. On the reported sets slow
+contestants were left out; who ran stands in the tables. Friedman's
 function is the family that the recipe of echelon's networks was tuned on, with other rows: read its
 row as a home game.
 """
