@@ -190,10 +190,13 @@ def sample(threads: int, rows: int, classes: list[int]) -> None:
                 )  # fmt: skip
                 found.append(scores(probabilities(trees, division.test), division.test.ranks)[0])
             ratios.append(found[0] / found[1])
-        shown = ", ".join(f"{ratio:.4f}" for ratio in ratios)
+            print(
+                f"{rows} rows, {num_classes} classes, seed {seed}: RPS {ratios[-1]:.4f} times that "
+                f"of all thresholds ({found[0]:.4f} and {found[1]:.4f})",
+                flush=True,
+            )
         print(
-            f"{rows} rows, {num_classes} classes: RPS {np.mean(ratios):.4f} times that of all "
-            f"({shown})",
+            f"{rows} rows, {num_classes} classes: RPS {np.mean(ratios):.4f} times that of all",
             flush=True,
         )
 
