@@ -37,6 +37,7 @@ _OF_THE_RUN = ("method", "classes", "random_state", "checkpoint_dir", "verbose")
 _PROBES = 24
 _PROBE_STEPS = 12
 _PROBE_ROWS = 2000
+_PROBE_SECONDS = 15  # slow networks: what a few runs tell is enough
 
 
 @dataclass(frozen=True)
@@ -356,9 +357,9 @@ def estimate_seconds(jobs: Sequence[Job]) -> float:
     """How long the runs would take here, one after the other, from a few steps of some of them.
 
     The time of a step depends most on the batch size: up to 24 jobs, spread evenly over the batch
-    sizes, are started for a few steps each, and the others are taken to be like those of their
-    size. A model that is not trained in steps takes what its limit allows, or what a fit to some
-    of the rows takes for each of them.
+    sizes, are started for a few steps each until a quarter of a minute is over, and the others are
+    taken to be like those of their size. A model that is not trained in steps takes what its limit
+    allows, or what a fit to some of the rows takes for each of them.
     """
     sizes: dict[int, list[tuple[Job, int]]] = {}
     known = check_settings(jobs)
@@ -376,14 +377,19 @@ def estimate_seconds(jobs: Sequence[Job]) -> float:
         steps = max(1, len(job.task.ranks) // settings.batch_size) * settings.max_epochs
         sizes.setdefault(settings.batch_size, []).append((job, steps))
     each = max(1, _PROBES // max(1, len(sizes)))
+    end = time.monotonic() + _PROBE_SECONDS
     if sizes:
         _step_seconds(next(iter(sizes.values()))[0][0], next(iter(sizes)))  # imports, first touches
     for batch_size, members in sizes.items():
         places = np.unique(
             np.linspace(0, len(members) - 1, min(each, len(members))).round().astype(int)
         )
-        step = float(np.mean([_step_seconds(members[i][0], batch_size) for i in places]))
-        total += step * sum(steps for _, steps in members)
+        taken: list[float] = []
+        for place in places:
+            if taken and time.monotonic() > end:
+                break
+            taken.append(_step_seconds(members[place][0], batch_size))
+        total += float(np.mean(taken)) * sum(steps for _, steps in members)
     return total
 
 

@@ -116,7 +116,8 @@ class LossParts:
 
     def mean(self) -> Tensor:
         """The ratio; 0 where nothing counts, so that a batch of ignored rows is harmless."""
-        return (self.total / self.count.masked_fill(self.count == 0, 1)).sum()
+        ratios = self.total / self.count.masked_fill(self.count == 0, 1)
+        return ratios.sum() if ratios.dim() else ratios
 
 
 def read(

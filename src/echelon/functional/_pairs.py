@@ -114,34 +114,43 @@ def hinge_of_pairs(
     the weight of the pairs inside, for each row: with the rows in the order of their scores, a
     difference of two running sums by rank. No array is larger than rows by ranks.
     """
+    if len(score) == 0:
+        return LossParts(score.sum(), score.new_zeros(()))
     scores = wide(score)
     with torch.no_grad():
         # Whole numbers tell who is inside, so that both rows of a pair are told the same.
         values, order = torch.sort(scores)
-        of_row = torch.ones_like(values) if weight is None else wide(weight)[order]
         ranks = ranks[order]
         start = torch.searchsorted(values, values - 1, right=True)  # the first above f_i - 1
         places = torch.arange(len(values), device=score.device)
         stop = torch.searchsorted(start, places, right=True)  # the first i with f_i >= f_j + 1
-        # [n, k]: the weight of ranks below k among the first n, (N+1, K+1)
-        thresholds = torch.arange(num_classes + 1, device=score.device)
-        is_below = ranks.unsqueeze(1) < thresholds
-        running = pad(of_row.unsqueeze(1) * is_below, (0, 0, 1, 0)).cumsum_(0)
+        # [n, k]: the weight of ranks below k among the rows up to n, (N, K+1)
+        thresholds = torch.arange(num_classes + 1, dtype=values.dtype, device=score.device)
+        own = (thresholds - ranks.unsqueeze(1)).clamp_(0, 1)
+        if weight is not None:
+            of_row = wide(weight)[order]
+            own = own.mul_(of_row.unsqueeze(1))
+        running = own.cumsum(0)
+        last = stop - 1
         if by_gap:  # the number of thresholds between the two ranks is their difference
             beyond = (running[:, -1:] - running).flip(1).cumsum(1).flip(1)
-            running = running.cumsum(1)
-            as_lower = beyond[stop, ranks + 1]
+            running, own = running.cumsum(1), own.cumsum(1)
+            as_lower = beyond[last, ranks + 1]
         else:
-            as_lower = running[stop, -1] - running[stop, ranks + 1]  # of rows that should beat j
+            as_lower = running[last, -1] - running[last, ranks + 1]  # of rows that should beat j
         below = running[-1, ranks]
-        as_upper = below - running[start, ranks]  # weight of the rows that i should beat
-        count = torch.dot(of_row, below)
-        inside = torch.dot(of_row, as_upper)
-        slope = torch.empty_like(of_row)
-        slope[order] = of_row * (as_lower - as_upper)
-        middle = values[len(values) // 2] if len(values) else values.sum()
-    # Slopes add up to 0; scores around 0 keep the sum exact.
-    total = inside + torch.dot(scores - middle, slope)
+        as_upper = below - running[start, ranks] + own[start, ranks]  # of rows that i should beat
+        of_pairs = as_lower - as_upper
+        if weight is None:
+            count, inside = below.sum(), as_upper.sum()
+        else:
+            count, inside = torch.dot(of_row, below), torch.dot(of_row, as_upper)
+            of_pairs = of_pairs.mul_(of_row)
+        slope = torch.empty_like(values).scatter_(0, order, of_pairs)
+        # Slopes add up to 0; scores around 0 keep the sum exact.
+        value = inside + torch.dot(scores - values[len(values) // 2], slope)
+    total = torch.dot(scores, slope)
+    total.detach().copy_(value)
     return LossParts(total.to(score.dtype), count.to(score.dtype))
 
 
