@@ -8,10 +8,12 @@ import pytest
 import torch
 from scipy.optimize import minimize_scalar
 from scipy.stats import norm
+from torch import Tensor
 from torch.nn.functional import softplus
 
 from echelon.functional import (
     clm_log_probabilities,
+    clm_loss,
     regression_log_probabilities,
     regression_loss,
 )
@@ -165,3 +167,49 @@ def test_unknown_link_is_refused() -> None:
 def test_steps_are_softplus_distances() -> None:
     head = method("clm", 5).head(2)
     torch.testing.assert_close(head.cutpoints.diff(), softplus(head.steps))
+
+
+# ---- the closed form of hard ranks ---------------------------------------------------------------
+
+
+def by_every_rank(logits: Tensor, ranks: Tensor) -> Tensor:
+    return -clm_log_probabilities(logits).gather(-1, ranks.unsqueeze(-1)).mean()
+
+
+@pytest.mark.parametrize("num_classes", [2, 3, 9, 300])  # the last is above what is looked up
+def test_the_closed_form_has_the_derivatives_of_the_curve(num_classes: int) -> None:
+    generator = torch.Generator().manual_seed(num_classes)
+    ranks = torch.randint(num_classes, (5, 4), generator=generator)
+    ranks[0, :2] = torch.tensor([0, num_classes - 1])
+    logits = torch.randn(5, 4, num_classes - 1, dtype=torch.float64, generator=generator)
+    logits[..., 1:] -= 3  # close cutpoints, so that every rank has some of the mass
+    logits.requires_grad_(True)
+    direction = torch.randn(logits.shape, dtype=torch.float64, generator=generator)
+    found, expected = [], []
+    for loss, results in ((clm_loss, found), (by_every_rank, expected)):
+        value = loss(logits, ranks)
+        (slope,) = torch.autograd.grad(value, logits, create_graph=True)
+        (curvature,) = torch.autograd.grad((slope * direction).sum(), logits)
+        results += [value.detach(), slope.detach(), curvature]
+    torch.testing.assert_close(found, expected)
+    assert found[2].abs().max() > 1e-3  # the second derivative is there
+    weighed = clm_loss(logits, ranks, sample_weight=torch.full((5, 4), 2.0), reduction="none")
+    rows = -2 * clm_log_probabilities(logits).gather(-1, ranks.unsqueeze(-1)).squeeze(-1)
+    torch.testing.assert_close(
+        torch.autograd.grad(weighed, logits, direction[..., 0]),
+        torch.autograd.grad(rows, logits, direction[..., 0]),
+    )
+
+
+def test_torch_func_differentiates_the_closed_form() -> None:
+    logits, ranks = torch.randn(6, 4, dtype=torch.float64), torch.arange(6) % 5
+    direction = torch.randn_like(logits)
+    for transform in (torch.func.grad, torch.func.hessian):
+        torch.testing.assert_close(
+            transform(lambda z: clm_loss(z, ranks))(logits),
+            transform(lambda z: by_every_rank(z, ranks))(logits),
+        )
+    forward = torch.func.jvp(lambda z: clm_loss(z, ranks), (logits,), (direction,))
+    torch.testing.assert_close(
+        forward, torch.func.jvp(lambda z: by_every_rank(z, ranks), (logits,), (direction,))
+    )

@@ -244,6 +244,8 @@ def reduce_terms(
         row_count = labels.row_count()
     if reduction == "mean" and labels.always_counts() and not _may_be_zero(row_count):
         # The common case, kept short: every operator here costs microseconds.
+        if row_count is None and terms.dim() == labels.num_dims():
+            return terms.mean()
         return terms.sum() / (labels.num_rows() if row_count is None else row_count.sum())
     # One sum over everything is quicker than one per row, so rows are summed only where needed.
     if terms.dim() > labels.num_dims() and (labels.weight is not None or reduction == "none"):

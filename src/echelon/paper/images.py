@@ -182,7 +182,9 @@ def read_class_folders(
         places = {"train": folder / "train", "valid": folder / valid, "test": folder / "test"}
     frames = {subset: _class_folders(place, classes) for subset, place in places.items()}
     frames = {
-        subset: frame.assign(file=[str(places[subset] / file) for file in frame["file"]])
+        subset: frame.assign(
+            file=[str(places[subset].relative_to(folder) / file) for file in frame["file"]]
+        )
         for subset, frame in frames.items()
     }
     if group_pattern is not None:
