@@ -65,9 +65,13 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rows", type=int, default=3_000, help="of `sample`")
     parser.add_argument("--classes", default="10,100", help="of `sample`, with commas between them")
+    parser.add_argument(
+        "--no-refit", action="store_true", help="of `sample`: half the time, as nothing is refitted"
+    )
     options = parser.parse_args()
     if options.what == "sample":
-        sample(options.threads, options.rows, [int(word) for word in options.classes.split(",")])
+        classes = [int(word) for word in options.classes.split(",")]
+        sample(options.threads, options.rows, classes, refit=0.0 if options.no_refit else 1.0)
     else:
         runs[options.what](options.threads)
 
@@ -175,7 +179,7 @@ def many_thresholds(threads: int) -> None:
     print(f"100 classes take {took[100] / took[10]:.2f} times as long as 10")
 
 
-def sample(threads: int, rows: int, classes: list[int]) -> None:
+def sample(threads: int, rows: int, classes: list[int], refit: float) -> None:
     """Sampled thresholds over all of them; tables that would not be sampled are by force."""
     for num_classes in classes:
         most_sampled = min(TreeSettings().most_examples, rows)
@@ -186,7 +190,7 @@ def sample(threads: int, rows: int, classes: list[int]) -> None:
             for most in (most_sampled, 10**9):
                 trees = fit_trees(
                     division.train, num_classes, validation=division.validation, seed=seed,
-                    threads=threads, settings=TreeSettings(most_examples=most),
+                    threads=threads, settings=TreeSettings(most_examples=most, refit=refit),
                 )  # fmt: skip
                 found.append(scores(probabilities(trees, division.test), division.test.ranks)[0])
             ratios.append(found[0] / found[1])

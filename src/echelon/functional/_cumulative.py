@@ -194,7 +194,7 @@ def _of_rank(logits: Tensor, ranks: Tensor, start: int = 0) -> _OfRank:
     """See :class:`_OfRank`; of logits (..., start + K-1)."""
     num_logits = logits.shape[-1]
     num_classes = num_logits - start + 1
-    if num_classes <= _TABLED and type(ranks) is Tensor:
+    if num_classes <= _TABLED and type(ranks) is Tensor and not torch.compiler.is_compiling():
         table = _table_of_shares(num_classes, start, logits.dtype, logits.device)
         # of one dimension looked up in half the time
         own = table.index_select(0, ranks) if ranks.dim() == 1 else embedding(ranks, table)
