@@ -109,6 +109,18 @@ def test_gradcheck(case: Case, num_classes: int) -> None:
 
 
 @every_case
+def test_torch_func_finds_the_same_value_and_gradient(case: Case) -> None:
+    batch = make_batch(case, num_classes=5, seed=2)
+    expected = batch.method.loss(batch.logits, batch.ranks)
+
+    def loss(logits: Tensor) -> Tensor:
+        return batch.method.loss(logits, batch.ranks)
+
+    slope, value = torch.func.grad_and_value(loss)(batch.logits.detach())
+    torch.testing.assert_close((value, slope), (expected, gradient(batch, expected)))
+
+
+@every_case
 def test_training_lowers_the_loss(case: Case) -> None:
     batch = make_batch(case, seed=1)
     optimiser = torch.optim.Adam(batch.head.parameters(), lr=0.05)
