@@ -63,11 +63,12 @@ class _Block(nn.Module):
             )
 
     def forward(self, x: Tensor) -> Tensor:
-        y = F.relu(self.first_norm(self.first(x)))
+        # In place, as the gradient needs only what comes out: memory is most of the price here.
+        y = F.relu(self.first_norm(self.first(x)), inplace=True)
         y = self.second_norm(self.second(y))
         # Every second pixel, and then a convolution, is a convolution with a stride; the gradient
         # of that one, for few channels, ends the process (see `_may_lie_channels_last`).
-        return F.relu(y + self.around(x[:, :, :: self.stride, :: self.stride]))
+        return F.relu(y + self.around(x[:, :, :: self.stride, :: self.stride]), inplace=True)
 
 
 class SmallResNet(nn.Module):
@@ -116,7 +117,8 @@ class SmallResNet(nn.Module):
 
     def forward(self, pixels: Tensor) -> Tensor:
         """(n, out) of pixels (n, 3, h, w)."""
-        x = F.relu(self.stem_norm(self.stem(_channels_last(self.pixels(pixels)))))
+        x = self.stem_norm(self.stem(_channels_last(self.pixels(pixels))))
+        x = F.relu(x, inplace=True)
         features: Tensor = self.dropout(self.layers(x).mean((2, 3)))
         return features
 
