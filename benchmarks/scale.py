@@ -34,7 +34,7 @@ from streaming import measure_streaming, streaming_table
 NUM_CLASSES = 16
 NAMES = [f"V{i}" for i in range(1, 11)]
 ROWS = {"mlp": 1_000_000, "tabm": 100_000}
-SIZES = (2048, 16_384)  # rows at once of the bare pass, of which the faster counts
+SIZES = (2048, 4096, 16_384)  # rows at once of the bare pass, of which the fastest counts
 AT_ONCE = (1, 7, 100, 5000)
 REPEATS = 10  # of a request of one row in each round: few enough to fit between other programs
 

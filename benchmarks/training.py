@@ -310,7 +310,7 @@ def time_prediction(rounds: int) -> dict[str, float]:
         best["echelon"] = min(best["echelon"], time.perf_counter() - start)
         start = time.perf_counter()
         with torch.no_grad():
-            for part in torch.split(features, 16_384):
+            for part in torch.split(features, 4096):
                 torch.sigmoid(model.network_(part))
         best["bare"] = min(best["bare"], time.perf_counter() - start)
     return best

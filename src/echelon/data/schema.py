@@ -83,11 +83,15 @@ class RawTable:
             {kind: cells[selected] for kind, cells in self.cells.items()},
         )
 
+    def part(self, start: int, size: int) -> tuple[Tensor, Tensor]:
+        """Tensors of numbers and codes of at most `size` rows, from row `start` on."""
+        rows = slice(start, start + size)
+        return torch.from_numpy(self.numbers[rows]), torch.from_numpy(self.codes[rows])
+
     def chunks(self, size: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """Tensors of numbers and codes of at most `size` rows each, in order."""
+        """All rows, in order, as :meth:`part` gives them: at most `size` at once."""
         for start in range(0, max(len(self), 1), size):
-            part = slice(start, start + size)
-            yield torch.from_numpy(self.numbers[part]), torch.from_numpy(self.codes[part])
+            yield self.part(start, size)
 
 
 class TableSchema:

@@ -334,8 +334,11 @@ def corn_log_probabilities(logits: Tensor) -> Tensor:
     """
     logits = as_float(logits)
     nothing = torch.zeros_like(logits[..., :1])
-    reached = torch.cat([nothing, log_sigmoid(logits).cumsum(-1)], -1)  # log P(y >= k), (..., K)
-    stopped = torch.cat([log_sigmoid(-logits), nothing], -1)  # log P(y = k | y >= k)
+    passed = log_sigmoid(logits)  # log P(y > k | y >= k)
+    # In float64 the difference is as good as exact, and spares a second logarithm.
+    failed = passed - logits if logits.dtype == torch.float64 else log_sigmoid(-logits)
+    reached = torch.cat([nothing, passed.cumsum(-1)], -1)  # log P(y >= k), (..., K)
+    stopped = torch.cat([failed, nothing], -1)  # log P(y = k | y >= k)
     return reached + stopped
 
 

@@ -18,7 +18,7 @@ from echelon.data.kinds.base import TABLE
 from echelon.data.kinds.tabular import TableEncoder
 from echelon.networks.network import OrdinalNetwork
 
-_ROWS = 2048  # that are tried at once
+_ROWS = 4096  # that are tried at once: as many as are read at once
 
 _Module = TypeVar("_Module", bound=nn.Module)
 _STEPS = (4, 8, 16, 32)  # rows
