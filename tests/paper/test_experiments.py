@@ -42,6 +42,17 @@ def test_the_settings_are_the_papers_or_the_searched_ones(partition, tmp_path) -
     assert len(read_runs(tmp_path / "searched" / "search")) == 2
 
 
+def test_models_that_are_no_networks_take_part_without_settings(partition, tmp_path) -> None:
+    asked = Experiment(
+        data=partition, recipe="default", methods=["corn", "prank"], seeds=1, max_epochs=1
+    )
+    task = asked.task()
+    runs = asked.run(tmp_path, executor=Executor(workers=1), tasks=[task])
+    described = asked.describe(task, runs)
+    assert set(described["settings"]) == {"corn"}
+    assert set(described["longest_run"]) == {"corn", "prank"}
+
+
 def test_batches_are_part_of_the_configuration(partition) -> None:
     task = fireman_task(partition)
     names = [

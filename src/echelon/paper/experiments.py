@@ -6,7 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from echelon.experiments.comparing import claim
-from echelon.experiments.contestants import check_contestants, contestant_parameters
+from echelon.experiments.contestants import (
+    check_contestants,
+    contestant_parameters,
+    make_model,
+    model_of,
+)
 from echelon.experiments.execute import Executor, Report
 from echelon.experiments.jobs import (
     Job,
@@ -16,7 +21,7 @@ from echelon.experiments.jobs import (
 )
 from echelon.experiments.searching import Choice, Search, final_jobs, search_grid, with_validation
 from echelon.experiments.tasks import Task
-from echelon.models.network import OrdinalClassifier
+from echelon.models.table import MODELS
 from echelon.networks.table import FROZEN
 from echelon.paper.sets import SETS, Request, SetRow
 from echelon.runs import Run
@@ -264,8 +269,10 @@ class Experiment:
         """For the results: what it was, and the settings that every method was trained with."""
         settings = {}
         for run in runs:
-            if run.config.role == "method" and run.config.seed == 0:
-                model = OrdinalClassifier(**run.config.parameters)
+            parameters = run.config.parameters
+            is_network = MODELS[model_of(parameters)].has_method
+            if run.config.role == "method" and run.config.seed == 0 and is_network:
+                model = make_model(parameters)
                 used = model.training_settings(task.features)
                 spec = model.network_spec(task.features)
                 hidden = spec.options_of("table").get("hidden")
