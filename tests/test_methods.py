@@ -112,3 +112,27 @@ def test_tasks_of_ranks_that_are_none() -> None:
         corn.tasks([0, 1])
     targets, active = corn.tasks(torch.zeros(0, dtype=torch.long))
     assert targets.shape == active.shape == (0, 3)
+
+
+@pytest.mark.parametrize("name", echelon.METHODS)
+@pytest.mark.parametrize("num_classes", [2, 5, 40])
+def test_an_even_start_makes_all_ranks_equally_likely(name: str, num_classes: int) -> None:
+    chosen = echelon.method(name, num_classes)
+    head = chosen.head(64)
+    before = [parameter.detach().clone() for parameter in head.parameters()]
+    chosen.start_evenly(head)
+    curve = chosen.curve(head(torch.zeros(1, 64)))
+    if chosen.spec.even_bias is None:  # it starts near there, or with cutpoints that do
+        assert all(map(torch.equal, before, head.parameters()))
+        return
+    torch.testing.assert_close(
+        curve.probabilities, torch.full((1, num_classes), 1 / num_classes), rtol=1e-5, atol=0
+    )
+
+
+def test_an_even_start_reaches_every_head_of_several() -> None:
+    corn = echelon.method("corn", 4)
+    heads = torch.nn.ModuleList([corn.head(3), corn.head(3)])
+    corn.start_evenly(heads)
+    for head in heads:
+        torch.testing.assert_close(head.bias, torch.tensor([3.0, 2.0, 1.0]).log())

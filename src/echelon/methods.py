@@ -66,7 +66,8 @@ class MethodSpec:
     `cost` is the work of a loss on N rows of K ranks (that of a head is its own), and `cite` whom
     to name. `raw_exceedance` gives P(y > k) of logits as they are, where a curve may cross.
     `active_tasks`, of a loss on K-1 binary tasks, gives from ranks (...) and K-1 which tasks each
-    row trains, (..., K-1).
+    row trains, (..., K-1). `even_bias` gives from K the biases (J,) of a linear head at which all
+    ranks are equally likely, where those around 0 are not such.
     """
 
     name: str
@@ -87,6 +88,7 @@ class MethodSpec:
     cuts_lists: bool = False
     is_unimodal: bool = False
     active_tasks: Callable[..., Tensor] | None = None
+    even_bias: Callable[[int], Tensor] | None = None
 
     @property
     def options(self) -> dict[str, Any]:
@@ -134,6 +136,17 @@ def _value_and_spread(num_classes: int) -> int:
     return 2
 
 
+def _even_odds(num_classes: int) -> Tensor:
+    """Log-odds of y > k where all ranks are equally likely, (K-1,)."""
+    ranks_up_to = torch.arange(1, num_classes, dtype=torch.float64)
+    return torch.log((num_classes - ranks_up_to) / ranks_up_to)
+
+
+def _even_odds_of_reached(num_classes: int) -> Tensor:
+    """Log-odds of y > k among the rows with y >= k, where all ranks are equally likely, (K-1,)."""
+    return torch.log(torch.arange(num_classes - 1, 0, -1, dtype=torch.float64))
+
+
 _softmax = partial(
     MethodSpec,
     head=_linear(_per_class),
@@ -164,6 +177,7 @@ METHODS: Mapping[str, MethodSpec] = {
             cite="Niu et al. 2016",
             log_probabilities=f.sorted_log_probabilities,
             can_cross=True,
+            even_bias=_even_odds,
         ),
         _binary(
             "coral",
@@ -181,6 +195,7 @@ METHODS: Mapping[str, MethodSpec] = {
             cite="Shi, Cao and Raschka 2023",
             log_probabilities=f.corn_log_probabilities,
             active_tasks=reached_tasks,
+            even_bias=_even_odds_of_reached,
         ),
         _binary(
             "corn_without_subsets",
@@ -188,6 +203,7 @@ METHODS: Mapping[str, MethodSpec] = {
             loss=f.corn_without_subsets_loss,
             cite="Shi, Cao and Raschka 2023",
             log_probabilities=f.corn_log_probabilities,
+            even_bias=_even_odds_of_reached,
         ),
         _softmax(
             "sord",
@@ -407,6 +423,34 @@ class Method:
         return self.spec.head(
             in_features, self.num_classes, device=device, dtype=dtype, **self._head_options
         )
+
+    def start_evenly(self, head: nn.Module) -> None:
+        """Put the biases of a head where all ranks are equally likely.
+
+        Heads with cutpoints start there by themselves. A linear head of CORN does not: with biases
+        of 0 half of the rows end at each rank, so that of forty ranks the upper ones are out of
+        reach, and no step of Adam moves a bias by more than the learning rate.
+
+        Parameters
+        ----------
+        head : nn.Module
+            What :meth:`head` gave, or a module that holds several such.
+
+        Examples
+        --------
+        >>> corn = method("corn", num_classes=5)
+        >>> head = corn.head(16)
+        >>> corn.start_evenly(head)
+        >>> corn.curve(head(torch.zeros(1, 16))).probabilities
+        tensor([[0.2000, 0.2000, 0.2000, 0.2000, 0.2000]], grad_fn=<ExpBackward0>)
+        """
+        if self.spec.even_bias is None:
+            return
+        bias = self.spec.even_bias(self.num_classes)
+        with torch.no_grad():
+            for layer in head.modules():
+                if isinstance(layer, LinearHead):
+                    layer.bias.copy_(bias)
 
     def loss(
         self,

@@ -448,3 +448,23 @@ def test_the_threads_that_read_images_are_not_saved(tmp_path: Path) -> None:
     model.fit(data.features, data.ranks).save(tmp_path / "m")
     assert echelon.load(tmp_path / "m").inputs == {"image": {"size": 8}}
     assert model.inputs == inputs
+
+
+@pytest.mark.parametrize("method", ["corn", "corn_without_subsets", "ornn"])
+def test_many_classes_are_in_reach_of_few_steps_from_an_even_start(method: str) -> None:
+    """From biases of 0 half of the rows end at each rank, and the upper ones are out of reach."""
+    data = echelon.data.make_friedman(600, num_classes=40, seed=3)
+    errors = {}
+    for even in (True, False):
+        settings = {
+            "max_epochs": 4, "batch_size": 32, "learning_rate": 2e-3, "refit": False,
+            "networks": 1, "even_start": even,
+        }  # fmt: skip
+        model = echelon.OrdinalClassifier(
+            method, backbone="linear", settings=settings, random_state=0, device="cpu"
+        ).fit(data.features[:400], data.ranks[:400])
+        errors[even] = np.abs(model.predict(data.features[400:]) - data.ranks[400:]).mean()
+    assert errors[True] < 11  # of always saying the middle: 10
+    assert errors[True] <= errors[False] + 0.5
+    if method != "ornn":  # whose biases of 0 are even in the middle
+        assert errors[False] > 15

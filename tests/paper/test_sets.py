@@ -132,7 +132,7 @@ def test_the_recipe_of_the_paper_is_the_papers(
     rate, batch_size, *hidden = values
     expected = {
         **(TABLE if kind == "table" else MEDIA), "learning_rate": rate, "batch_size": batch_size,
-        "decision": DECISIONS[method], "drop_last": kind != "text",
+        "decision": DECISIONS[method], "drop_last": kind != "text", "even_start": False,
     }  # fmt: skip
     assert {name: settings[name] for name in expected} == expected
     # with a constant rate there is no warming up, and without decay nothing to spare from it

@@ -101,3 +101,21 @@ def test_every_setting_says_what_it_is() -> None:
 def test_what_is_no_setting_is_refused_with_what_is_near(given, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         require_settings(given, ["method", "decision"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "recipe", "expected"),
+    [
+        ("image", "default", True),
+        ("text", "default", True),
+        ("table", "default", False),
+        ("image", "paper", False),
+        ("text", "paper", False),
+        ("table", "paper", False),
+    ],
+)
+def test_heads_of_texts_and_images_start_evenly_unless_it_is_the_papers(
+    kind: str, recipe: str, expected: bool
+) -> None:
+    spec = make_spec(recipe, "corn", None, (kind,), {})
+    assert make_settings(recipe, spec, 1000, {}).even_start is expected

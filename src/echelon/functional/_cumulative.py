@@ -197,8 +197,8 @@ def _of_rank(logits: Tensor, ranks: Tensor, start: int = 0) -> _OfRank:
     if num_classes <= _TABLED and type(ranks) is Tensor and not torch.compiler.is_compiling():
         table = _table_of_shares(num_classes, start, logits.dtype, logits.device)
         # of one dimension looked up in half the time
-        own = table.index_select(0, ranks) if ranks.dim() == 1 else embedding(ranks, table)
-        shares, far = own.split_with_sizes([num_logits, 1], -1)
+        looked_up = table.index_select(0, ranks) if ranks.dim() == 1 else embedding(ranks, table)
+        shares, far = looked_up.split_with_sizes([num_logits, 1], -1)
     else:
         shares, far = _shares(ranks, num_classes, start, logits.dtype)
     # A large score may cancel a large cutpoint: both are summed in double precision.

@@ -126,20 +126,22 @@ def hinge_of_pairs(
         stop = torch.searchsorted(start, places, right=True)  # the first i with f_i >= f_j + 1
         # [n, k]: the weight of ranks below k among the rows up to n, (N, K+1)
         thresholds = torch.arange(num_classes + 1, dtype=values.dtype, device=score.device)
-        own = (thresholds - ranks.unsqueeze(1)).clamp_(0, 1)
+        itself = (thresholds - ranks.unsqueeze(1)).clamp_(0, 1)
         if weight is not None:
             of_row = wide(weight)[order]
-            own = own.mul_(of_row.unsqueeze(1))
-        running = own.cumsum(0)
+            itself = itself.mul_(of_row.unsqueeze(1))
+        running = itself.cumsum(0)
         last = stop - 1
         if by_gap:  # the number of thresholds between the two ranks is their difference
             beyond = (running[:, -1:] - running).flip(1).cumsum(1).flip(1)
-            running, own = running.cumsum(1), own.cumsum(1)
+            running, itself = running.cumsum(1), itself.cumsum(1)
             as_lower = beyond[last, ranks + 1]
         else:
             as_lower = running[last, -1] - running[last, ranks + 1]  # of rows that should beat j
         below = running[-1, ranks]
-        as_upper = below - running[start, ranks] + own[start, ranks]  # of rows that i should beat
+        as_upper = (
+            below - running[start, ranks] + itself[start, ranks]
+        )  # of rows that i should beat
         of_pairs = as_lower - as_upper
         if weight is None:
             count, inside = below.sum(), as_upper.sum()

@@ -108,8 +108,9 @@ class OrdinalClassifier(CurveClassifier):
         Choices of training that override single ones of the recipe, as ``{"max_epochs": 10}``:
         `max_epochs`, `batch_size`, `learning_rate`, `weight_decay`, `patience`, `metric` (which
         chooses the best epoch on the validation rows), `precision`, `schedule`, `warm_up`,
-        `clip_norm`, `batches`, `drop_last`, `refit`, `average`, `decay_thresholds`, `scaling` and
-        `networks`. :class:`echelon.training.recipes.Settings` says what each of them is.
+        `clip_norm`, `batches`, `drop_last`, `refit`, `average`, `decay_thresholds`, `even_start`,
+        `scaling` and `networks`. :class:`echelon.training.recipes.Settings` says what each of them
+        is.
     time_limit : float, optional
         Seconds after which the training ends with the epoch it is in; several networks share them.
     verbose : int
@@ -420,6 +421,8 @@ class OrdinalClassifier(CurveClassifier):
         from echelon.training.loop import train
         from echelon.training.progress import epoch_bar, validation_loss
 
+        if settings.even_start:
+            network.method.start_evenly(network.head)
         fabric = make_fabric(self.device, settings.precision)
         folder = None
         if self.checkpoint_dir is not None:

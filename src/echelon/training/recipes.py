@@ -84,6 +84,10 @@ class Settings:
     decay_thresholds : bool
         Whether weight decay reaches the thresholds of a head: AdamW keeps a decayed number below
         1 / `weight_decay`, which CORAL's biases must pass.
+    even_start : bool
+        Whether the head starts where all ranks are equally likely, whatever the method; without it
+        the biases of a linear head start around 0. Where steps are few and ranks many, as with
+        images, CORN's biases do not get from there to where they must be.
     """
 
     max_epochs: int
@@ -102,6 +106,7 @@ class Settings:
     average: float = 0.0
     warm_up: float = 0.05
     decay_thresholds: bool = False
+    even_start: bool = False
 
 
 # What `settings=` may name: every choice of training that is no parameter of the model itself, how
@@ -408,6 +413,8 @@ def _default(pace: Pace, num_rows: int, batch_size: int | None) -> Settings:
         refit=pace.epochs is None and num_rows < _REFIT_BELOW,
         average=0.98 if is_bold else 0.0,
         warm_up=warm_up,
+        # Networks on tables take thousands of steps, in which biases get where they must be.
+        even_start=pace.epochs is not None,
     )
 
 
@@ -456,6 +463,7 @@ def _paper_media(settings: Settings, spec: NetworkSpec, part: str) -> Settings:
         schedule="constant",
         drop_last=drop_last,
         decision=_paper_decision(spec.method),
+        even_start=False,
     )
 
 
