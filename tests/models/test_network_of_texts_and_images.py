@@ -83,12 +83,14 @@ def test_every_method_on_texts(mixed, method: str, tmp_path: Path) -> None:
 
 def test_crossings_of_texts_reach_the_user(mixed) -> None:
     frame, ranks = mixed
+    # as it was drawn: biases that start evenly do not cross
+    settings = {**QUICK["settings"], "learning_rate": 1e-9, "even_start": False}
     model = OrdinalClassifier(
         "ornn",
         "lstm",
         text="review",
         backbone_options={"embedding": 8, "hidden": 8},
-        **QUICK | {"random_state": 1, "settings": {**QUICK["settings"], "learning_rate": 1e-9}},
+        **QUICK | {"random_state": 1, "settings": settings},
     ).fit(frame[["review"]], ranks)
     curve = model.curve(frame[["review"]])
     assert float(curve.crossings().max()) > 0
