@@ -139,9 +139,8 @@ def hinge_of_pairs(
         else:
             as_lower = running[last, -1] - running[last, ranks + 1]  # of rows that should beat j
         below = running[-1, ranks]
-        as_upper = (
-            below - running[start, ranks] + itself[start, ranks]
-        )  # of rows that i should beat
+        # of rows that i should beat
+        as_upper = below - running[start, ranks] + itself[start, ranks]
         of_pairs = as_lower - as_upper
         if weight is None:
             count, inside = below.sum(), as_upper.sum()
